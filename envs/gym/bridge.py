@@ -13,7 +13,7 @@ sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's
 import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
-FLAGS = "biu"  # kinds of numpy's types
+WHOLE = "biu"  # kinds of numpy's types: flags and whole numbers
 CHOICES_MAX = 65536  # of a Discrete: the network has weights for each one
 ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS, LATE, PLANES = 0, 1, 2, 8, 9, 10, 11, 12, 13  # in struct gym_line
 
@@ -249,7 +249,7 @@ def of_flags(sizes, starts, where):
     def bind(_, row):
         def put(x):
             x = np.asarray(x).reshape(-1)
-            if x.shape != sizes.shape or x.dtype.kind not in "biu" or (x < starts).any() or (x >= starts + sizes).any():
+            if x.shape != sizes.shape or x.dtype.kind not in WHOLE or (x < starts).any() or (x >= starts + sizes).any():
                 raise ValueError(f"observation{where} is {x}, which its space does not hold")
             row[:] = 0
             row[at + x] = 1
@@ -348,7 +348,7 @@ def observations(space, keep=None, first=()):
         def put_flags(_, rows, x):
             x = np.asarray(x).reshape(len(rows), -1)
             flags = x - start
-            if x.dtype.kind not in "biu" or x.shape[1] != len(sizes) or (flags < 0).any() or (flags >= sizes).any():
+            if x.dtype.kind not in WHOLE or x.shape[1] != len(sizes) or (flags < 0).any() or (flags >= sizes).any():
                 raise ValueError(f"observations are {x.tolist()!s:.100}, which their space does not hold")
             rows[:] = 0
             rows[np.arange(len(rows))[:, None], firsts + flags] = 1
@@ -410,7 +410,7 @@ def one_each(x, n, kinds, what):
     x = x[:, 0] if x.shape == (n, 1) else x
     if x.shape != (n,) or x.dtype.kind not in kinds:
         raise ValueError(f"{what} of the shape {x.shape} and the type {x.dtype}: {n} are needed, one an instance, "
-                         f"{'true or false' if kinds == FLAGS else 'real numbers'}")
+                         f"{'true or false' if kinds == WHOLE else 'real numbers'}")
     return x
 
 
@@ -435,7 +435,7 @@ class Vector:
         NEXT_STEP the program sees which of them a step only reset."""
         self.gave = None
         self.gave = obs, rewards, terms, truncs, infos = self.env.step(act)
-        terms, truncs = (one_each(x, self.n, FLAGS, "ends") != 0 for x in (terms, truncs))
+        terms, truncs = (one_each(x, self.n, WHOLE, "ends") != 0 for x in (terms, truncs))
         if self.mode == "NEXT_STEP":
             return obs, rewards, terms, truncs, None
         cut, last = truncs > terms, None
@@ -521,7 +521,7 @@ def numbers_in(info, names):
 
 def one_number(reward):
     number = np.asarray(reward)
-    if number.size != 1 or number.dtype.kind not in "biuf":
+    if number.size != 1 or number.dtype.kind not in WHOLE + "f":
         raise Refused(f"its reward is {reward!r:.100}, of the type {type(reward).__name__}; a step has one number as its reward")
     return float(number.item())
 
@@ -575,7 +575,7 @@ class Vectors(Share):
         begun = time.perf_counter_ns()
         try:
             obs, rewards, self.terms[:], self.truncs[:], last = self.vector.step(self.act(self.actions, self.reals))
-            self.rewards[:] = one_each(rewards, len(self.rewards), FLAGS + "f", "rewards")
+            self.rewards[:] = one_each(rewards, len(self.rewards), WHOLE + "f", "rewards")
             self.put(*self.seen, obs)
             if last is not None:
                 which = np.flatnonzero(self.truncs)

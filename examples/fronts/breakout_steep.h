@@ -72,7 +72,7 @@ struct breakout_steep_touch {
     int with;
 };
 
-/* Does the ball's left or right edge (at `edge`) reach the line of x from `top`, `length` long, before what was found until now? */
+/* Does the ball's left or right edge (at `edge`) reach the vertical line at x from `top`, `length` long, before what was found until now? */
 ENV_FN void breakout_steep_upright(const struct breakout_steep_state *s, float x, float top, float length, float edge,
                                    int with, struct breakout_steep_touch *touch)
 {
@@ -85,7 +85,7 @@ ENV_FN void breakout_steep_upright(const struct breakout_steep_state *s, float x
         *touch = (struct breakout_steep_touch){when, share, s->vx > 0.0f ? x - STEEP_BALL : x, y, true, with};
 }
 
-/* The same for the upper or lower edge and a line that lies. */
+/* The same for the upper or lower edge and a horizontal line. */
 ENV_FN void breakout_steep_level(const struct breakout_steep_state *s, float y, float left, float length, float edge,
                                  int with, struct breakout_steep_touch *touch)
 {

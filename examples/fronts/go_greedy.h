@@ -7,8 +7,8 @@
  * have two, three, four; else a random legal point. Which liberty of a group depends on its root, the stone that represents it: of two groups that join,
  * the one with the higher rank gives it, of equal ones the older; the first liberty is that which a search from the root meets. The program's own go has
  * another opponent, masks, and counts both moves as one decision.
- * Observation: bytes, own stones, the opponent's, both before the last stone, own colour is white, it is the agent's turn (as far as is told: after the
- * opponent's stone still 0). Action: 0 passes, else a point. Reward: for passing, an illegal stone, each stone that is taken or lost; 1 or -1 at the end. score = own points less
+ * Observation: bytes, own stones, the opponent's, both before the last stone, own colour is white, it is the agent's turn (still 0 after the
+ * opponent's stone, as there). Action: 0 passes, else a point. Reward: for passing, an illegal stone, each stone that is taken or lost; 1 or -1 at the end. score = own points less
  * the opponent's by stones and surrounded regions, 7.5 more for white; perf = 1 for a win. */
 #ifndef GO_GREEDY_H
 #define GO_GREEDY_H

@@ -45,7 +45,7 @@ enum status blas_lt_open(struct error *err)
 static void *open_library(void *unused)
 {
     (void)unused;
-    (void)!blas_lt_open(NULL); /* who needs it asks again, and is told */
+    (void)!blas_lt_open(NULL); /* whoever needs it calls this again and gets the error */
     return NULL;
 }
 
