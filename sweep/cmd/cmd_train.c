@@ -136,8 +136,8 @@ static void print_result(const struct train_cmd *t)
     if (!t->eval.stopped)
         evaluate_print(&t->eval);
     if (!(r->window.episodes > 0))
-        printf("in training: no episode ended; train longer, or with fewer agents (each had %s steps), or limit the "
-               "length of an episode\n",
+        printf("in training: no episode ended in the %s steps of each agent;\n"
+               "  train longer, with fewer agents, or limit the length of an episode\n",
                num_format_short((double)r->env_steps / (double)t->setup->train.total_agents, a));
     else
         printf("in training: score %.6g  perf %s  (mean of its last %.0f episodes)\n", r->window.score,
@@ -145,7 +145,7 @@ static void print_result(const struct train_cmd *t)
     printf("%s steps in %s, %s from process start, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
            format_seconds(r->cost_s, s), format_seconds(start_parts_sum_s(&t->start) + r->cost_s, whole),
            num_format_short(r->window.steps_per_s, b), (long long)t->setup->train.seed);
-    start_parts_print(&t->start);
+    start_parts_print(&t->start, stdout);
     if (isfinite(r->window.outside))
         printf("Python stepped the environment in %.0f %% of that time\n", 100 * r->window.outside);
     if (t->saved)

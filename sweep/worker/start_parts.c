@@ -7,6 +7,7 @@
 #include "sweep/worker/session.h"
 
 #define PRINTED_FROM_S 1e-3
+#define LINE_COLUMNS 80
 
 static void add(struct start_parts *parts, const char *name, double s)
 {
@@ -62,14 +63,21 @@ cJSON *start_parts_json(const struct start_parts *parts)
     return json;
 }
 
-void start_parts_print(const struct start_parts *parts)
+void start_parts_print(const struct start_parts *parts, FILE *file)
 {
-    char text[32];
-    int n = printf("started in %s", format_seconds(start_parts_sum_s(parts), text));
+    char text[32], part[80];
+    int column = fprintf(file, "started in %s", format_seconds(start_parts_sum_s(parts), text));
+    const char *mark = ":";
 
-    for (size_t i = 0, n_printed = 0; n > 0 && i < parts->n; i++)
-        if (parts->rows[i].s >= PRINTED_FROM_S)
-            printf("%s%s %s", n_printed++ == 0 ? ": " : ", ", parts->rows[i].name,
-                   format_seconds(parts->rows[i].s, text));
-    putchar('\n');
+    for (size_t i = 0; i < parts->n; i++) {
+        if (parts->rows[i].s < PRINTED_FROM_S)
+            continue;
+        int length = snprintf(part, sizeof part, "%s %s", parts->rows[i].name, format_seconds(parts->rows[i].s, text));
+        bool fits = column + length + 3 <= LINE_COLUMNS; /* the mark and the space before it, the mark after it */
+
+        fprintf(file, "%s%s%s", mark, fits ? " " : "\n  ", part);
+        column = (fits ? column : 0) + 2 + length;
+        mark = ",";
+    }
+    fputc('\n', file);
 }

@@ -21,4 +21,5 @@ void start_parts_end(struct start_parts *parts, const char *name);
 void start_parts_session(struct start_parts *parts, const struct session *session);
 double start_parts_sum_s(const struct start_parts *parts);
 cJSON *start_parts_json(const struct start_parts *parts); /* {"process_s": 0.01, ...} */
-void start_parts_print(const struct start_parts *parts); /* one line to stdout: parts of a millisecond and more */
+/* The parts of a millisecond and more, in lines of at most 80 columns. */
+void start_parts_print(const struct start_parts *parts, FILE *file);
