@@ -19,6 +19,7 @@
 #include "sweep/launch/device_class.h"
 #include "sweep/launch/devices.h"
 #include "sweep/controller/trial/flight.h"
+#include "sweep/controller/device_fits.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/supervise/worker_process.h"
@@ -413,6 +414,8 @@ static size_t n_waiting(const struct sched_study *ss, const struct scheduler *s)
     size_t n = (size_t)s->nodes.waiting, n_all = n + ss->leases.n;
 
     EACH_SLOT (&s->workers, slot) {
+        if (!device_class_fits(s, ss, slot->worker))
+            continue;
         bool waits = slot->flight == NULL && slot->worker->state == WORKER_READY;
         n += waits;
         n_all += waits || slot->flight != NULL;

@@ -303,12 +303,23 @@ static void update_shares(struct scheduler *s, struct share *ret_shares[SCHED_MA
                 share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
 }
 
+/* Does some open device take trials of both? */
+static bool share_a_device(const struct scheduler *s, const struct sched_study *a, const struct sched_study *b)
+{
+    for (size_t i = 0; i < s->workers.n; i++) {
+        const struct worker *w = &s->workers.v[i];
+        if (w->state == WORKER_READY && device_class_fits(s, a, w) && device_class_fits(s, b, w))
+            return true;
+    }
+    return false;
+}
+
 size_t scheduler_part(const struct scheduler *s, const struct sched_study *ss, size_t n)
 {
     int64_t own = ss->view.study.limits.priority, all = own;
 
     for (size_t i = 0; i < s->n_studies; i++)
-        if (s->studies[i] != ss && sched_study_wants_slots(s->studies[i]) > 0)
+        if (s->studies[i] != ss && sched_study_wants_slots(s->studies[i]) > 0 && share_a_device(s, ss, s->studies[i]))
             all += s->studies[i]->view.study.limits.priority;
     n = (n * (size_t)own + (size_t)all - 1) / (size_t)all;
     return n > 0 ? n : 1;
@@ -382,9 +393,28 @@ static void start_workers(struct scheduler *s)
     workers_start(&s->workers, wants - idle);
 }
 
+/* Asks for the proposals that the slots left for the next round need, and those that should wait in the queue. */
+static enum status ask_ahead(struct scheduler *s, struct sched_study *ss, struct error *err)
+{
+    size_t n_left = 0, n_all = ss->leases.n;
+
+    EACH_SLOT (&s->workers, slot) {
+        if (!device_class_fits(s, ss, slot->worker))
+            continue;
+        bool left = s->n_left > 0 && slot->flight == NULL && worker_takes_trials(slot->worker);
+        n_left += left;
+        n_all += left || slot->flight != NULL;
+    }
+    size_t ahead = sched_study_lacks(ss, s, n_all, n_left) + sched_study_ahead(ss, scheduler_part(s, ss, n_all));
+    bool short_of = ss->n_queued < ahead || ss->n_queued < leases_ahead(ss);
+    bool node_waits = ss->n_queued < (size_t)s->nodes.waiting;
+
+    return node_waits || (ss->n_flights + ss->leases.n > 0 && short_of) ? sched_study_ask(ss, s, err) : ST_OK;
+}
+
 static enum status fill_slots(struct scheduler *s, struct error *err)
 {
-    size_t n_busy = 0, n_started = 0, n_left = 0; /* left for the next round */
+    size_t n_started = 0;
 
     s->n_left = 0;
     if (s->stopping)
@@ -392,28 +422,18 @@ static enum status fill_slots(struct scheduler *s, struct error *err)
     scheduler_settle(s, NULL);
     start_workers(s);
     EACH_SLOT (&s->workers, slot) {
-        if (slot->flight == NULL && worker_takes_trials(slot->worker)) {
-            if (n_started == STARTS_MAX) {
-                n_left++;
-                continue;
-            }
-            device_class_report(s, slot->worker);
-            TRY(fill_slot(s, slot, err));
-            n_started += slot->flight != NULL;
+        if (slot->flight != NULL || !worker_takes_trials(slot->worker))
+            continue;
+        if (n_started == STARTS_MAX) {
+            s->n_left++;
+            continue;
         }
-        n_busy += slot->flight != NULL;
+        device_class_report(s, slot->worker);
+        TRY(fill_slot(s, slot, err));
+        n_started += slot->flight != NULL;
     }
-    s->n_left = n_left;
-    n_busy += n_left;
-    for (size_t i = 0; i < s->n_studies; i++) {
-        struct sched_study *ss = s->studies[i];
-        size_t n_all = n_busy + ss->leases.n;
-        size_t ahead = sched_study_lacks(ss, s, n_all, n_left) + sched_study_ahead(ss, scheduler_part(s, ss, n_all));
-        bool short_of = ss->n_queued < ahead || ss->n_queued < leases_ahead(ss);
-        bool waits = ss->n_queued < (size_t)s->nodes.waiting;
-        if (waits || (ss->n_flights + ss->leases.n > 0 && short_of))
-            TRY(sched_study_ask(ss, s, err));
-    }
+    for (size_t i = 0; i < s->n_studies; i++)
+        TRY(ask_ahead(s, s->studies[i], err));
     return ST_OK;
 }
 

@@ -246,10 +246,8 @@ SCHED_TEST(each_trial_runs_once)
 }
 
 /* After the config itself one question fills all other lanes. */
-SCHED_TEST(idle_lanes_get_their_trials_together)
+static void filled_together(struct place *p, const struct sched_study *ss)
 {
-    add_device(p, "ok", 32);
-    const struct sched_study *ss = run_sobol(p, "a", 60);
     (void)all_done_but(p, ss, -1, 60);
     for (size_t i = 1; i < 32; i++) {
         cJSON *seen = cJSON_Parse(p->stored[i].seen);
@@ -260,6 +258,30 @@ SCHED_TEST(idle_lanes_get_their_trials_together)
         assert_int_equal(place, i - 1);
         assert_int_equal(of, 31);
     }
+}
+
+SCHED_TEST(idle_lanes_get_their_trials_together)
+{
+    add_device(p, "ok", 32);
+    filled_together(p, run_sobol(p, "a", 60));
+}
+
+/* A study on devices of another kind wants none of these lanes. */
+SCHED_TEST(studies_on_other_devices_take_no_part_of_the_lanes)
+{
+    static const char *const names[] = {"a", "b"}, *const devices[] = {"gpu", "gpu@1"};
+
+    for (size_t i = 0; i < 2; i++) {
+        add_device(p, devices[i], i == 0 ? 32 : 1);
+        create_study(p, names[i], "sobol", 60, 1);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct sched_study *ss = serve(p, names[i]);
+        snprintf(ss->device_class, sizeof ss->device_class, "%s", devices[i]);
+        ss->class_settled = true;
+    }
+    OK(scheduler_run(p->sched, err));
+    filled_together(p, p->runs[0]);
 }
 
 static void note_queue(void *ctx, const struct flight *flight)
