@@ -5,7 +5,7 @@ usage: bench/policies.py TRAWL [--games NAME,...] [--policies 'NAME;...'] [--sec
 
 Trained with 4096 agents, horizon 64, minibatches of 32768 steps, one pass and Muon. The floor of a step is the time of the game alone
 (`trawl bench env`) and of the matrix products at the card's rate (`trawl bench train`), one after the other; floor_percent is the floor
-over what a step took. At --limit seconds it stops; with the same --out and commit it continues there.
+over what a step took. At --limit seconds it stops; with the same --out and build it continues there.
 """
 import json
 import subprocess
@@ -47,6 +47,13 @@ def row_of(a, game, policy, alone):
     return row | {phase + "_percent": part["percent"] for phase, part in run["profile"].items()}
 
 
+def earlier(path, trawl):
+    """The rows that an earlier call has measured with this build."""
+    version = subprocess.run([trawl, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    rows = measure.result_table.read(path)
+    return [row for row in rows if not row.get("note")] if rows and f"; {version}," in open(path, encoding="utf-8").readline() else []
+
+
 def main():
     p = measure.parser(__doc__)
     p.add_argument("--games", default=",".join(GAMES))
@@ -57,7 +64,7 @@ def main():
     p.add_argument("--out", help="CSV file")
     a = p.parse_args()
     place, end_s = measure.place(a.trawl), time.monotonic() + a.limit
-    rows = measure.result_table.read(a.out) if a.out else []
+    rows = earlier(a.out, a.trawl) if a.out else []
     known = {(row["game"], row["policy"]) for row in rows}
     for game in a.games.split(","):
         left = [policy for policy in a.policies.split(";") if (game, policy) not in known]

@@ -1,9 +1,9 @@
 """gpu_sanitizer.py - compute-sanitizer over each test of the CUDA backend alone, for tools/gpu-check.
 
 A step is a tool, a program and one of its tests. What came of each is kept in OUT/sanitizer.csv as soon as it is known, so
-that a run that is cut off continues where it was: a step that ended is not run again for the same program, one that ran out
-of time gets twice as much, before those that never ran: beside other steps the longest begins first. Of the trainer's tests
-one of each variant is run: the others differ in what the host does."""
+that a run that is cut off continues where it was: a step that ended is not run again for the same program, and one that ran
+out of time gets twice as much. It begins before those that never ran, since the longest should not begin last. Of the
+trainer's tests only one of each variant is run: the others differ in what the host does."""
 
 import concurrent.futures
 import hashlib

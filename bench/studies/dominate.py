@@ -48,8 +48,7 @@ def share(published, ours):
 
 
 def config_of(game, method, args):
-    library = os.path.join(args.libraries, game + ".so") if fronts_space.GAMES[game].get("library") else game
-    text = fronts_space.sections(game, library, 256, args.device)
+    text = fronts_space.sections(game, fronts_space.name_of(game, args.libraries), 256, args.device)
     if method == "branches":
         _, low, high = fronts_space.steps_of(game, 1)
         text = re.sub(r"(\[sweep\.train\.learning_rate\]\ndistribution = log\nmin = .*\nmax = )(.*)", lambda m: f"{m[1]}{4 * float(m[2])}", text)

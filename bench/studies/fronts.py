@@ -30,7 +30,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import measure  # noqa: E402
-from fronts_space import GAMES, metric_of, published_starts, sections, steps_of  # noqa: E402
+from fronts_space import GAMES, metric_of, name_of, published_starts, sections, steps_of  # noqa: E402
 
 FRESH_SEED = 1_000_000_007
 SWEEP_SHARE = 0.5  # of a game's time
@@ -140,13 +140,11 @@ class Device:
             seconds += float(open(store + ".seconds", encoding="utf-8").read())  # the limit is that of all its runs
             words = ["--resume", game, "--sweep.train.total_timesteps.max", str(steps_of(game, self.args.shorter)[2])]
         else:
-            library = GAMES[game].get("library")
-            name = os.path.join(os.path.abspath(self.args.libraries), library + ".so") if library else game
-            lanes = min(self.args.lanes, 2) if library == game else self.args.lanes  # PufferLib's own: the host steps it
+            lanes = min(self.args.lanes, 2) if GAMES[game].get("host") else self.args.lanes
             given = json.load(open(self.args.starts, encoding="utf-8")) if self.args.starts else {}
             starts = published_starts(game, given)
             with open(space, "w", encoding="utf-8") as out:
-                out.write(sections(game, name, self.args.episodes, self.kind, self.args.shorter, starts))
+                out.write(sections(game, name_of(game, self.args.libraries), self.args.episodes, self.kind, self.args.shorter, starts))
             words = [space, "--name", game, "--runs-per-device", str(lanes), "--sweep.worker_memory", "0",
                      "--sweep.max_cost", str(min(self.args.max_cost, published_front(self.args.published, game)[-1][0]))]
             if len(starts) > 1:  # the study is made, and gets them as its first trials; half of them, from cheap to expensive, and then the other half

@@ -6,10 +6,13 @@ A row of GAMES: weight of its time, steps (where a search starts, least and most
   max_s    the longest of those runs, seconds
   own      options of the game that they differ in
   library  the game is LIBRARIES/THIS.so, PufferLib's own or the same rules in Trawl's form; else it is the built-in one
+  host     that library is PufferLib's own, which the host steps
   column   of the published table that ours is compared by (perf, score), times `factor`
   training compared by the mean of the training episodes that ended in the last tenth of the steps, not by an evaluation
   rules    what differs from PufferLib's game; none: nothing that changes a score
 """
+
+import os
 
 START = {"policy.core": "mingru", "policy.hidden_size": 64, "policy.num_layers": 2, "train.optimizer": "muon", "train.total_agents": 4096, "train.horizon": 64,
          "train.minibatch_size": 32768, "train.replay_ratio": 1, "train.learning_rate": 0.015, "train.beta1": 0.9, "train.gamma": 0.98,
@@ -78,7 +81,7 @@ GAMES = {
                   "train.learning_rate": 0.1, "train.beta1": 0.84, "train.gamma": 0.96, "train.gae_lambda": 0.95, "train.clip_coef": 0.7, "train.ent_coef": 0.015,
                   "train.vf_coef": 1.5, "train.vf_clip_coef": 4, "train.max_grad_norm": 0.3}},
     "tripletriad": {
-        "weight": 0.8, "library": "tripletriad", "steps": "8M 300k 40M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
+        "weight": 0.8, "library": "tripletriad", "host": True, "steps": "8M 300k 40M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents"],
         "start": {"policy.hidden_size": 128, "policy.num_layers": 1, "train.horizon": 16, "train.minibatch_size": 8192, "train.replay_ratio": 2,
                   "train.learning_rate": 0.006, "train.beta1": 0.94, "train.gamma": 0.955, "train.gae_lambda": 0.98, "train.clip_coef": 0.25,
                   "train.vf_coef": 2.1, "train.vf_clip_coef": 3.9, "train.ent_coef": 5e-4, "train.max_grad_norm": 4.6}},
@@ -123,13 +126,12 @@ GAMES = {
                   "train.replay_ratio": 1, "train.learning_rate": 0.01, "train.beta1": 0.95, "train.gamma": 0.875, "train.gae_lambda": 0.52, "train.ent_coef": 0.01,
                   "train.clip_coef": 0.05, "train.vf_coef": 4.5, "train.vf_clip_coef": 2, "train.max_grad_norm": 2.5}},
     "pacman": {
-        "weight": 0.8, "library": "pacman", "steps": "15M 300k 80M",
+        "weight": 0.8, "library": "pacman", "host": True, "steps": "15M 300k 80M",
         "start": {"policy.hidden_size": 128, "policy.num_layers": 3, "train.minibatch_size": 16384, "train.replay_ratio": 1.2, "train.gamma": 0.99, "train.clip_coef": 0.15,
                   "train.vf_coef": 0.5, "train.vf_clip_coef": 3.6, "train.ent_coef": 0.03}},
 }
 
 
-DEFAULTS = {"train.rho_clip": 1, "train.c_clip": 1, "train.prio_alpha": 0, "train.prio_beta0": 0.4}
 DEFAULTS = {"train.rho_clip": 1, "train.c_clip": 1, "train.prio_alpha": 0, "train.prio_beta0": 0.4}
 # PufferLib's columns, our names, how a search walks them
 PUBLISHED = {"vec/total_agents": ("train.total_agents", "pow2"), "train/horizon": ("train.horizon", "pow2"), "train/minibatch_size": ("train.minibatch_size", "pow2"),
@@ -193,6 +195,12 @@ def around(key, start):
     if key == "policy.num_layers":
         return kind, max(int(start / down), 1), max(round(start * up), 2)
     return kind, start // down if kind == "pow2" else start / down, start * up
+
+
+def name_of(game, libraries):
+    """The game's name for the program: that of a built-in one, or the path of its library."""
+    library = GAMES[game].get("library")
+    return os.path.join(os.path.abspath(libraries), library + ".so") if library else game
 
 
 def sections(game, name, eval_episodes, device, shorter=1, starts=()):
