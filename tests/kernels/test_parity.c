@@ -590,8 +590,11 @@ static const struct kern_tensor muon_sets[][8] = {
     {{0, 256, 118, true}, {30208, 256, 1, false}, {30464, 768, 256, true}, {227072, 20, 256, true}},
     {{0, 512, 118, true}, {60416, 1536, 512, true}, {846848, 200, 300, true}, {906848, 301, 199, true}},
     {{0, 320, 256, true}, {81920, 320, 256, true}, {163840, 256, 320, true}, {245760, 7, 1, false}}, /* of one size */
+    /* Products of one size, at other distances after each other. */
+    {{0, 768, 256, true}, {196608, 768, 256, true}, {393216, 768, 256, true}},
+    {{0, 256, 256, true}, {65536, 256, 256, true}, {131072, 256, 256, true}},
 };
-static const size_t muon_counts[] = {1, 5, 5, 5, 8, 4, 4, 4};
+static const size_t muon_counts[] = {1, 5, 5, 5, 8, 4, 4, 4, 3, 3};
 
 static void muon_make(struct parity *p, const size_t *s)
 {
@@ -739,7 +742,7 @@ static const struct parity_case cases[] = {
     PARITY_ROW(grad_norm, false, {1, 0}, {67, 0}, {70001, 0}, {1000001, 0}, {4096, 1}, {4096, 2}),
     PARITY_ROW(adam, false, {1, 0}, {13, 0}, {67, 0}, {1093, 0}, {70001, 0}, {4096, 1}, {4096, 2}),
     PARITY_ROW(muon, true, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {2, 1}, {2, 2}, {5, 0}, {6, 0}, {7, 0}, {2, 0, 1}, {4, 0, 1},
-               {5, 0, 1}, {6, 0, 1}, {7, 0, 1}, {7, 1}, {7, 2}, {8, 0}, {8, 0, 1}),
+               {5, 0, 1}, {6, 0, 1}, {7, 0, 1}, {7, 1}, {7, 2}, {8, 0}, {8, 0, 1}, {9, 0}, {10, 0}),
     PARITY_ROW(optimiser_tick, false, {1, 0}, {1, 1}, {1, 2}),
     PARITY_ROW_OF(zero, false, copy_make, zero_run, {1}, {77}, {4096}, {100003}, {18, 2}, {1200, 4}, {58001, 2}),
     PARITY_ROW(copy, false, {1}, {77}, {4096}, {100003}, {2, 2}, {20, 2, 0}, {1202, 0, 2}, {58000, 4}, {58001, 0, 4}),

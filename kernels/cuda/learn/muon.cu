@@ -70,6 +70,17 @@ static __device__ __forceinline__ bool part_at(const struct part *p, const struc
     return p->r0 + r < t->R && c < t->C;
 }
 
+/* The same for the AHEAD numbers of a thread from `from` on. */
+static __device__ __forceinline__ void parts_at(const struct part *p, const struct muon_item *t, uint32_t from,
+                                                uint32_t ret_x[AHEAD], size_t ret_at[AHEAD], bool ret_there[AHEAD])
+{
+#pragma unroll
+    for (uint32_t j = 0; j < AHEAD; j++) {
+        uint32_t i = from + j * BLOCK;
+        ret_there[j] = part_at(p, t, i, &ret_x[j], &ret_at[j]) && i < p->rows * p->cp;
+    }
+}
+
 /* u of the block's rows into x, 0 where padded; returns the thread's sum of squares. */
 static __device__ double part_load(const struct part *p, const struct muon_step *s, const struct muon_item *t)
 {
@@ -82,10 +93,10 @@ static __device__ double part_load(const struct part *p, const struct muon_step 
         uint32_t x[AHEAD];
         size_t at[AHEAD];
         bool there[AHEAD];
+
+        parts_at(p, t, from, x, at, there);
 #pragma unroll
         for (uint32_t j = 0; j < AHEAD; j++) {
-            uint32_t i = from + j * BLOCK;
-            there[j] = part_at(p, t, i, &x[j], &at[j]) && i < n;
             g[j] = there[j] ? s->g[at[j]] : 0.0f;
             m[j] = there[j] ? s->m[at[j]] : 0.0f;
         }
@@ -114,12 +125,11 @@ static __device__ void part_store(const struct part *p, const struct muon_step *
         uint32_t x[AHEAD];
         size_t at[AHEAD];
         bool there[AHEAD];
+
+        parts_at(p, t, from, x, at, there);
 #pragma unroll
-        for (uint32_t j = 0; j < AHEAD; j++) {
-            uint32_t i = from + j * BLOCK;
-            there[j] = part_at(p, t, i, &x[j], &at[j]) && i < n;
+        for (uint32_t j = 0; j < AHEAD; j++)
             w[j] = there[j] ? s->w[at[j]] : 0.0f;
-        }
 #pragma unroll
         for (uint32_t j = 0; j < AHEAD; j++)
             if (there[j])

@@ -86,9 +86,9 @@ static __global__ void __launch_bounds__(BLOCK) large_begin_k(const __grid_const
     sum = num_warp_sum(sum);
     scale = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
     clip = optim_clip(job.step.norm, job.step.hyper), mu = job.step.hyper->beta1;
-    const uint32_t at = blockIdx.x * BLOCK + threadIdx.x;
+    const uint32_t from = blockIdx.x * BLOCK + threadIdx.x;
 #pragma unroll 2
-    for (uint32_t i = at; it->flat && i < t->R * t->C / 4; i += INIT_BLOCKS * BLOCK) {
+    for (uint32_t i = from; it->flat && i < t->R * t->C / 4; i += INIT_BLOCKS * BLOCK) {
         float g[4], m[4];
         num_load<4>(g, job.step.g + t->offset + i * 4);
         num_load<4>(m, job.step.m + t->offset + i * 4);
@@ -97,7 +97,7 @@ static __global__ void __launch_bounds__(BLOCK) large_begin_k(const __grid_const
             g[j] = (g[j] * clip + mu * m[j]) * scale;
         num_store<4>(x + i * 4, g);
     }
-    for (uint32_t i = at; !it->flat && i < it->rp * it->cp; i += INIT_BLOCKS * BLOCK) {
+    for (uint32_t i = from; !it->flat && i < it->rp * it->cp; i += INIT_BLOCKS * BLOCK) {
         uint32_t r = i / it->cp, c = i % it->cp;
         float u = 0.0f;
         if (r < t->R && c < t->C) {

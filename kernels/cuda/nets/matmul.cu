@@ -25,7 +25,8 @@ struct matmul_key {
     size_t m, n, k;
     uint32_t align; /* smallest alignment of any pointer, 1-256 bytes */
     uint8_t a_t, b_t, bias, in_bf16, out_bf16, adds, pad[2];
-    uint32_t batch; /* strides follow from the sizes */
+    uint32_t batch;
+    uint64_t stride; /* from one product of a batch to the next, which the layouts have */
 };
 
 /* What cuBLASLt chose; on disk as it is here. */
@@ -145,7 +146,7 @@ static struct matmul_key matmul_key_of(const struct cuda_matmul *p)
     key.align = align & (~align + 1);
     key.a_t = p->a_t, key.b_t = p->b_t, key.bias = p->bias != NULL;
     key.in_bf16 = p->in_bf16, key.out_bf16 = p->out_bf16, key.adds = p->beta != 0.0f;
-    key.batch = (uint32_t)p->batch;
+    key.batch = (uint32_t)p->batch, key.stride = p->stride;
     return key;
 }
 
@@ -240,7 +241,7 @@ static struct plan_file *plans_of(struct kern *k)
     cuda->matmuls->asked = true;
     if (cudaDriverGetVersion(&driver) != cudaSuccess)
         return NULL;
-    snprintf(about, sizeof about, "products 1; %.120s, %d SMs; driver %d; cublasLt %zu; workspace %zu", cuda->card,
+    snprintf(about, sizeof about, "products 2; %.120s, %d SMs; driver %d; cublasLt %zu; workspace %zu", cuda->card,
              cuda->n_sm, driver, blas_lt.GetVersion(), CUDA_WORKSPACE_BYTES);
     if (plan_file_path("products", about, path, sizeof path))
         cuda->matmuls->plans = plan_file_open(path, about, sizeof(struct matmul_key), sizeof(struct matmul_plan));

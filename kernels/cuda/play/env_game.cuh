@@ -28,7 +28,7 @@ extern "C" {
 
 /* Changes with the meaning of what is below or of struct rollout_args; a layout that changed shows in
  * ENV_DEVICE_LAYOUT. */
-#define ENV_DEVICE_VERSION 1
+#define ENV_DEVICE_VERSION 2
 
 struct env_device_call {
     const void *settings; /* host */

@@ -297,6 +297,7 @@ void cuda_env_host_wait(struct kern *k, struct cuda_env *env, size_t part)
 {
     cuda_check(k, cudaStreamWaitEvent(cuda_of(k)->stream, env->host->parts[part].up, 0),
                "waiting for a part of a step");
+    cuda_of(k)->unchained = true;
 }
 
 void cuda_env_host_logs(struct kern *k, struct cuda_env *env)

@@ -48,9 +48,8 @@ struct rollout_args {
 #define ENV_DEVICE_LAYOUT                                                                                              \
     ((uint32_t)(sizeof(struct rollout_args) + 3 * offsetof(struct rollout_args, ticket) +                              \
                 5 * offsetof(struct rollout_args, settings) + 7 * sizeof(struct env_device_call) +                     \
-                (1 /* another use of a tile's memory */ + 11 * sizeof(struct kern_env_io)) +                           \
-                13 * sizeof(struct env_log) + 17 * sizeof(struct kern_hyper) + 19 * sizeof(struct env_device) +        \
-                23 * sizeof(struct env_shape)))
+                11 * sizeof(struct kern_env_io) + 13 * sizeof(struct env_log) + 17 * sizeof(struct kern_hyper) +       \
+                19 * sizeof(struct env_device) + 23 * sizeof(struct env_shape)))
 
 /* A group's place, the same in all its threads but for thread, warp and lane. Tensors marked "blocks" are those of
  * mma.cuh. */
