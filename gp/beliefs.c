@@ -25,8 +25,8 @@
 #define LEVEL_EVALS 10 /* of the likelihood, from the lengths of the fit in which the noise is free, */
 #define LEVEL_ROWS 192 /* on this many rows */
 #define COVERAGE 0.95
-#define MISS_SCALE 2.0 /* proposals lie where the models promise most, so results scatter by more than they say: */
-#define MISS_RUNS 4.0 /* known before the first result as well as from this many */
+#define MISS_SCALE 2.0 /* results scatter by this many sd, as proposals lie where the models promise most: */
+#define MISS_RUNS 4.0 /* believed before the first result, as firmly as after this many */
 
 static double within(const struct gp_history *history, double score)
 {

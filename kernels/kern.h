@@ -268,7 +268,7 @@ static inline MUST_USE enum status kern_slot_wait(struct kern *kern, struct kern
 
 /* Operations beside others, where the device can: those called while kern_aside is on follow what was called before the
  * last kern_fork, and each other; what is called after kern_join follows them. Until the join neither side may
- * write memory that the other one uses. Between a fork and the next one the join need not be called. Not aside:
+ * write memory that the other one uses. Two forks may follow each other without a join between them. Not aside:
  * operations that use the workspace (layers, heads), and exchanges between ranks. */
 static inline bool kern_can_fork(const struct kern *kern)
 {

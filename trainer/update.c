@@ -360,8 +360,8 @@ static struct picked update_pick(struct trainer *t, size_t *at, bool again)
     return picked;
 }
 
-/* *ret_stop when no further minibatch makes sense, where that can be known already. On a device it cannot: the optimiser
- * and the statistics see to it themselves that nothing more is changed or counted. */
+/* *ret_stop when no further minibatch makes sense, where that can be known already. On a device it cannot: the
+ * optimiser and the statistics see to it themselves that nothing more is changed or counted. */
 static enum status update_look_for_stop(struct trainer *t, bool *ret_stop, struct error *err)
 {
     struct kern_stats now;
@@ -380,8 +380,8 @@ static void update_gather(struct trainer *t, struct picked *next)
     next->is_gathered = true;
 }
 
-/* The updates of one rollout. After the loss of a minibatch the next one's segments can be picked, and gathered once the
- * gradient has been computed: a GPU does so beside what is left of the minibatch. */
+/* The updates of one rollout. After the loss of a minibatch the next one's segments can be picked, and gathered once
+ * the gradient has been computed: a GPU does so beside what is left of the minibatch. */
 enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err)
 {
     size_t N = trainer_segments(t), at = N; /* nothing left of an old order: the data is new */

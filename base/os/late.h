@@ -3,7 +3,7 @@
  *
  * A table is a list EACH(F) of F(prefix, name), a struct { EACH(LATE_CALL) } with a pointer for each function, typed by
  * the library's header, and a struct late_library. Calls go through the struct, after late_open. `trawl doctor` has a
- * row for each (sweep/cmd/cmd_doctor.c). */
+ * row for each (sweep/cmd/cmd_doctor.c, kernels/cuda/facts.cu). */
 #pragma once
 
 #include <stdbool.h>

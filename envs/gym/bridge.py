@@ -90,8 +90,8 @@ def make_env(n=1):
 
 
 def threads(n):
-    """Of a package that steps n instances by threads: all cores but one, since the program needs one; of several processes
-    each has its share."""
+    """How many threads a package that steps n instances gets: all cores but one, since the program needs one; each of several
+    processes gets its share."""
     cores, processes = TASK["cores"], TASK.get("processes", 1)
     return max(min(cores - 1 if processes == 1 else cores // processes, n), 1)
 
@@ -420,7 +420,7 @@ class Vector:
         self.n, self.env = n, make_env(n)
         self.mode = getattr(self.env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
         if isinstance(getattr(self.env, "action_space", None), spaces.Space):
-            self.env.action_space.contains = lambda _: True  # many ask at each step; ours are made for the space
+            self.env.action_space.contains = lambda _: True  # many environments check each action; ours fit the space by construction
 
     def spaces(self):
         return spaces_of(self.env)

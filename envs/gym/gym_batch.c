@@ -29,7 +29,7 @@ struct gym_batch {
     bool vectors;
     struct gym_helper *helpers; /* (n_helpers) owned */
     struct env_track *tracks; /* (n) owned */
-    uint8_t *ends; /* (n) owned: how its last step ended an episode, enum end; of late resets */
+    uint8_t *ends; /* (n) owned: how its last step ended an episode, enum end; used where instances reset late */
     struct error failed;
     size_t n_info, info_at[ENV_MAX_NUMBERS]; /* numbers of an episode's info: which of the table's they are */
     double info_sums[ENV_MAX_NUMBERS], info_episodes; /* of episodes that a log took, since last asked */
@@ -153,7 +153,7 @@ static enum status start_helpers(struct gym_batch *b, cJSON *task, struct error 
         text = json_print(task, false);
         b->lines[h] = (struct gym_line){.now = -1, .awaited = 1, .asleep = 1};
         b->helpers[h].line = &b->lines[h];
-        /* A vector environment's steps are longer; one process a core would miss the core on which we look longer. */
+        /* A vector environment's steps are longer. With a process for each core, looking longer would take one from them. */
         b->helpers[h].spin_ns = (b->vectors ? 2 : 1) * gym_helper_spin_ns();
         rc = gym_helper_start(&b->helpers[h], b->settings->python, text, b->memory_fd, err);
         mem_free(text);
@@ -278,7 +278,7 @@ static enum status wait_all(struct gym_batch *b, char what, size_t from, size_t 
     return ST_OK;
 }
 
-/* Of late resets: the last observation of an episode is acted on once more, for nothing; that is an episode of one step
+/* Where instances reset late, the last observation of an episode is acted on once more, for nothing; that is an episode of one step
  * of the same end. */
 static void note_ends(struct gym_batch *b, size_t from, size_t to)
 {
@@ -293,7 +293,7 @@ static void note_ends(struct gym_batch *b, size_t from, size_t to)
     }
 }
 
-/* Of a step that was answered. */
+/* Did the step that was just answered only reset instance i? */
 static bool only_reset(const struct gym_batch *b, size_t i)
 {
     return b->lines[0].late != 0 && b->ends[i] == NOT_ENDED && (b->terms[i] != 0 || b->truncs[i] != 0);

@@ -72,6 +72,14 @@ struct breakout_steep_touch {
     int with;
 };
 
+/* Takes what was found, where it is in this frame and before `touch`. */
+ENV_FN void breakout_steep_earlier(struct breakout_steep_touch *touch, struct breakout_steep_touch found)
+{
+    if (found.share > 0.0f && found.when > 0.0f && found.when <= 1.0f &&
+        (found.when < touch->when || (found.when == touch->when && found.share > touch->share)))
+        *touch = found;
+}
+
 /* Does the ball's left or right edge (at `edge`) reach the vertical line at x from `top`, `length` long, before what was found until now? */
 ENV_FN void breakout_steep_upright(const struct breakout_steep_state *s, float x, float top, float length, float edge,
                                    int with, struct breakout_steep_touch *touch)
@@ -80,9 +88,8 @@ ENV_FN void breakout_steep_upright(const struct breakout_steep_state *s, float x
     const float low = top + length, below = s->y + STEEP_BALL + s->vy * when;
     const float share = (low < below ? low : below) - (top > y ? top : y);
 
-    if (share > 0.0f && when > 0.0f && when <= 1.0f &&
-        (when < touch->when || (when == touch->when && share > touch->share)))
-        *touch = (struct breakout_steep_touch){when, share, s->vx > 0.0f ? x - STEEP_BALL : x, y, true, with};
+    breakout_steep_earlier(
+        touch, (struct breakout_steep_touch){when, share, s->vx > 0.0f ? x - STEEP_BALL : x, y, true, with});
 }
 
 /* The same for the upper or lower edge and a horizontal line. */
@@ -93,9 +100,8 @@ ENV_FN void breakout_steep_level(const struct breakout_steep_state *s, float y, 
     const float right = left + length, beyond = s->x + STEEP_BALL + s->vx * when;
     const float share = (right < beyond ? right : beyond) - (left > x ? left : x);
 
-    if (share > 0.0f && when > 0.0f && when <= 1.0f &&
-        (when < touch->when || (when == touch->when && share > touch->share)))
-        *touch = (struct breakout_steep_touch){when, share, x, s->vy > 0.0f ? y - STEEP_BALL : y, false, with};
+    breakout_steep_earlier(
+        touch, (struct breakout_steep_touch){when, share, x, s->vy > 0.0f ? y - STEEP_BALL : y, false, with});
 }
 
 ENV_FN void breakout_steep_bricks(const struct breakout_steep_state *s, struct breakout_steep_touch *touch)

@@ -18,7 +18,7 @@ extern "C" {
 
 struct blas_lt blas_lt;
 static struct late_library library = {"libcublasLt.so." TEXT(CUBLAS_VER_MAJOR),
-                                      "libcublas of NVIDIA's CUDA " TEXT(CUBLAS_VER_MAJOR),
+                                      "libcublas",
                                       BLAS_LT_EACH(LATE_NAME),
                                       &blas_lt,
                                       false,

@@ -60,7 +60,7 @@ struct cuda {
     bool is_aside;
     int made_for; /* the compute capability that the code which runs was made for, 90 */
     bool unchained; /* the next launch follows more than a kernel of its own stream */
-    bool has_joined; /* nothing was aside since the last join */
+    bool has_joined; /* nothing has been put aside since the last join; false before the first */
 };
 
 static inline struct cuda *cuda_of(const struct kern *k)
@@ -131,7 +131,7 @@ enum status cuda_env_load(struct kern *kern, struct kern_env *env, const void *b
 }
 
 /* Launches a kernel that begins with ptx_chained(): its blocks are placed when those of the kernel before have ended,
- * and wait in place until what that one wrote is to be seen. */
+ * and wait in place until what that one wrote can be seen. */
 template <typename... P, typename... A>
 static inline void cuda_chain(struct kern *k, const char *what, void (*kernel)(P...), dim3 grid, dim3 block,
                               size_t bytes, A... args)

@@ -28,7 +28,7 @@ __device__ static inline uint32_t ptx_shared(const void *p)
 }
 
 /* The first thing in a kernel that cuda_chain launches, before any access to global memory: waits until the kernel
- * before has ended and what it wrote is to be seen. No block may leave without it: the kernel after this one relies on
+ * before has ended and what it wrote can be seen. No block may leave without it: the kernel after this one relies on
  * it for all that came before. */
 __device__ static inline void ptx_chained(void)
 {

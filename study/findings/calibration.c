@@ -159,7 +159,7 @@ const char *foresight_text(const struct foresight *f, char buf[FORESIGHT_TEXT_MA
     if (f->n > 0)
         snprintf(buf, FORESIGHT_TEXT_MAX,
                  "of %zu proposal%s, the score of %zu and the cost of %zu lay in the predicted 95 %% interval of one "
-                 "run, which is %.1f and %.1f times as wide as the models alone say; on average a score was %.1f sd %s "
+                 "run, which is %.1f and %.1f times as wide as by the models alone; on average a score was %.1f sd %s "
                  "than expected, a cost %.1f sd %s",
                  f->n, f->n == 1 ? "" : "s", f->n_score, f->n_cost, f->score_width, f->cost_width, fabs(f->score_z),
                  f->score_z < 0 ? "worse" : "better", fabs(f->cost_z), f->cost_z < 0 ? "lower" : "higher");

@@ -34,5 +34,5 @@ struct foresight {
 };
 void foresight_make(const struct study_view *view, struct foresight *ret_foresight);
 #define FORESIGHT_TEXT_MAX 384
-/* "of 40 proposals 36 scores and 38 costs lay ..."; empty without predictions. Returns buf. */
+/* "of 40 proposals, the score of 36 and the cost of 38 lay in ..."; empty without predictions. Returns buf. */
 const char *foresight_text(const struct foresight *foresight, char buf[FORESIGHT_TEXT_MAX]);

@@ -105,7 +105,7 @@ static void quit(struct node_run *r)
 /* The config of a study that runs, once there is one. */
 static enum status find_config(struct node_run *r, struct error *err)
 {
-    bool said = false;
+    bool announced = false;
 
     long_wait_begin(&r->idle);
     while (r->config == NULL && !signals_stop()) {
@@ -122,9 +122,9 @@ static enum status find_config(struct node_run *r, struct error *err)
         TRY(rc);
         if (r->config != NULL || (r->set->idle_s > 0 && clock_mono_s() - r->idle.since_s > r->set->idle_s))
             break;
-        if (!said)
+        if (!announced)
             log_info("waiting for a study of %s that runs; `trawl sweep` and `trawl daemon` run them", r->set->store);
-        said = true;
+        announced = true;
         long_wait_report(&r->idle, "no study of the store has run");
         usleep(500000);
     }

@@ -121,7 +121,6 @@ static enum status backup(const char *from, const char *to, struct error *err)
 
 enum status cmd_backup(int argc, char **argv, struct error *err)
 {
-    struct cli_words words;
     const struct cli cli = {
         .name = "backup",
         .synopsis = "trawl backup STORE FILE",
@@ -136,6 +135,6 @@ enum status cmd_backup(int argc, char **argv, struct error *err)
         CLI_WORDS(2, 2, "a store and the file to write"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    return words.help ? ST_OK : backup(words.v[0], words.v[1], err);
+    CLI_PARSE(cli, words);
+    return backup(words.v[0], words.v[1], err);
 }

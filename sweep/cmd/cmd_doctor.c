@@ -103,7 +103,7 @@ static void look_at_late_libraries(struct findings *f)
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
         struct error why = {0};
         if (libraries[i].open(&why) == ST_OK)
-            add(f, libraries[i].key, "is there, for %s", libraries[i].use);
+            add(f, libraries[i].key, "found, for %s", libraries[i].use);
         else
             add(f, libraries[i].key, "missing, and with it %s: %s", libraries[i].use, why.text);
     }

@@ -558,8 +558,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
                     "  trawl sweep --resume first --store my.db --trials 48\n"
                     "  trawl sweep --resume first --store my.db --trials 60 --sweep.train.learning_rate.max 0.3",
         CLI_OPTS(opts),
-        .max_words = CLI_MAX_WORDS,
-        .words_text = "a config file",
+        CLI_WORDS(0, CLI_MAX_WORDS, "a config file"),
     };
     enum status rc = run(&s, argc, argv, &cli, err);
 

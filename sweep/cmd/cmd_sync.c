@@ -192,8 +192,7 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
         .examples = "  trawl sync --store my.db\n"
                     "  trawl sync first --store my.db --forget mlflow",
         CLI_OPTS(opts),
-        .max_words = 1,
-        .words_text = "a study's name",
+        CLI_WORDS(0, 1, "a study's name"),
     };
     enum status rc = cli_parse(&cli, argc, argv, &words, err);
 

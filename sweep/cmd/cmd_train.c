@@ -477,8 +477,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
                     "  trawl train pong --train.devices 8 --hosts 2     four GPUs here, four on the host that joins\n"
                     "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
         CLI_OPTS(opts),
-        .max_words = CLI_MAX_WORDS,
-        .words_text = "a game or a config file",
+        CLI_WORDS(0, CLI_MAX_WORDS, "a game or a config file"),
     };
     enum status rc;
 

@@ -33,7 +33,7 @@
 #define AHEAD_SHARE 0.015
 #define AHEAD_SHARE_BESIDE 0.004
 #define AHEAD_OF_MANY 0.25 /* of the trials in flight, at most: with as many ahead as in flight studies were worse */
-#define SLOW_KEPT 0.98 /* of the slowest batch's time, by each that follows: one in some twenty takes long */
+#define SLOW_KEPT 0.98 /* share of the slowest batch's time that each later one keeps: one in twenty takes long */
 
 enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name, struct error *err)
 {
@@ -444,14 +444,14 @@ static size_t batch_size(const struct sched_study *ss, size_t n_free, size_t ahe
     return ss->view.search.envs.n > 1 ? 1 : n;
 }
 
-/* What to run again takes longer to find than new points: where trials are short, it is looked for while enough of them
- * wait in the queue, if that is soon. */
+/* Finding what to run again takes longer than proposing new points. Where trials are short, it is done while the queue
+ * is well filled, if that is soon. */
 static void plan_again(struct sched_study *ss, struct confirm_plan *plan, size_t n, size_t n_free, size_t ahead)
 {
     size_t n_slots = n_free + ss->n_flights + ss->leases.n, n_since = n_ended(ss) - ss->confirmed_at;
-    bool waits = ahead > 0 && n_free + ahead / 2 > ss->n_queued;
+    bool queue_is_low = ahead > 0 && n_free + ahead / 2 > ss->n_queued;
 
-    if (confirm_plan_spread(plan, n, n_since, waits ? 2 * n_slots : n_slots))
+    if (confirm_plan_spread(plan, n, n_since, queue_is_low ? 2 * n_slots : n_slots))
         ss->confirmed_at = n_ended(ss);
 }
 

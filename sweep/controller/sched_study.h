@@ -44,7 +44,7 @@ struct sched_study {
     int wake_fd; /* the scheduler's, for the proposer */
     struct track_rows *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
-    double slow_s; /* seconds of the slowest of the last batches of proposals */
+    double slow_s; /* seconds that the slowest recent batch of proposals took; each later one lowers it by 2 % */
     size_t asked_at; /* trials that had ended when a proposal was asked for last */
     size_t confirmed_at; /* the same, when what to confirm was looked for last */
     size_t stuck_at; /* trials that had ended when no point was left to try; SIZE_MAX: a point was left */
@@ -89,7 +89,7 @@ enum status sched_study_collect(struct sched_study *ss,
  * yet. */
 bool sched_study_means(const struct sched_study *ss, bool by_clock, double *ret_propose_s, double *ret_trial_s);
 size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots); /* how many trials should wait in the queue */
-/* Of n_free slots that are free among n_all, those that its part of all gives it. */
+/* How many of the n_free free slots (of n_all) the study should get by its priority. */
 size_t sched_study_lacks(const struct sched_study *ss, const struct scheduler *s, size_t n_all, size_t n_free);
 double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s);
 /* The part of sched_study_running_s that no checkpoint holds. */

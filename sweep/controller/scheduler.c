@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define TICK_MS 200
-#define STARTS_MAX 8 /* trials in a round: meanwhile no message is read and no proposal asked for */
+#define STARTS_MAX 8 /* trials started in a round: no message is read and no proposal asked for meanwhile */
 
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
 {

@@ -82,7 +82,7 @@ struct scheduler {
     struct reports reports; /* of this round */
     struct flight **ended; /* (n_ended, room for every slot) in this round, not stored yet */
     size_t n_ended;
-    size_t n_left; /* free slots that the last round did not come to */
+    size_t n_left; /* free slots that the last round did not reach */
     struct pollfd *fds; /* capacity for every worker, watch and wake_fd */
 };
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,
@@ -100,7 +100,7 @@ struct sched_study *scheduler_find(const struct scheduler *s, const char *name);
 void scheduler_pause(struct scheduler *s, struct sched_study *ss, bool paused);
 /* Called before its priority changes: its use so far counts by the old one. */
 void scheduler_settle(struct scheduler *s, struct sched_study *ss);
-/* Of n slots, what its priority gives it beside the studies that want some too; 1 at least. */
+/* The study's share of n slots by its priority, beside the studies that want some of the same devices; at least 1. */
 size_t scheduler_part(const struct scheduler *s, const struct sched_study *ss, size_t n);
 void scheduler_recall(struct scheduler *s, struct sched_study *ss); /* its flights are stopped and queued again */
 /* After new limits or `continue`: also a study that was about to end continues, but not one that has ended. */

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/base.h"
-#include "study/setup/sweep_settings.h"
 
 enum device_place { PLACE_HERE, PLACE_SSH, PLACE_SLURM, PLACE_COMMAND };
 

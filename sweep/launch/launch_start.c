@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define SOCKET_BYTES (1 << 20) /* asked for, the kernel may give less: short trials send thousands of reports */
+
 static int spawn_here(pid_t *ret_pid, int socket_fd, int log_fd, char **env)
 {
     char *argv[] = {"trawl", "worker", NULL};
@@ -57,9 +59,6 @@ static int spawn_command(const char *command, pid_t *ret_pid, int socket_fd, int
     posix_spawnattr_destroy(&attr);
     return rc;
 }
-
-#define SOCKET_BYTES                                                                                                   \
-    (1 << 20) /* asked for; the kernel gives its most. Of many short trials reports come by the thousand */
 
 /* The worker's end of a socket pair and of a pipe for its log, and ours. */
 static enum status connect_ends(int ret_socket[2], int ret_log[2], struct error *err)

@@ -66,7 +66,7 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
     if (n + 1 > PROTO_MAX_BYTES) {
         rc = FAIL(err, ST_LIMIT, "a message of %zu bytes is too long (at most %u)", n, PROTO_MAX_BYTES);
     } else {
-        text[n] = '\n'; /* in one write: each takes a part of the socket's room */
+        text[n] = '\n'; /* in one write, since each takes up its own share of the socket's buffer */
         rc = send_all(proto->out_fd, text, n + 1, proto->send_ms, err);
     }
     return rc;

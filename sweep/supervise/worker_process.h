@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "base/text/json.h"
+#include "study/setup/sweep_settings.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/supervise/health.h"
 #include "sweep/launch/proto.h"

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/text/json.h"
+#include "study/setup/sweep_settings.h"
 #include "study/view/checkpoint_label.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/proto.h"

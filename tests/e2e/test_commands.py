@@ -327,7 +327,7 @@ def test_envs_and_doctor(folder):
         write(folder, file, "no library")
     missing = json.loads(run("doctor", "--json", "--store", folder / "s.db", env={**os.environ, "LD_LIBRARY_PATH": str(folder)})[0])
     for key, file in late.items():
-        if data[key].startswith("is there"):  # the build has it
+        if data[key].startswith("found"):  # the build has it
             assert missing[key].startswith("missing, and with it ") and f"{file} cannot be opened" in missing[key], missing[key]
             assert "install the package " in missing[key]
     fails("doctor", "--store", folder / "no" / "s.db", code=1, says="cannot write")

@@ -153,8 +153,7 @@ enum status cmd_envs(int argc, char **argv, struct error *err)
                     "  trawl envs ./my_game.so\n"
                     "  trawl envs --json",
         CLI_OPTS(opts),
-        .max_words = 1,
-        .words_text = "a game's name, or the path of its library",
+        CLI_WORDS(0, 1, "a game's name, or the path of its library"),
     };
 
     CLI_PARSE(cli, words);

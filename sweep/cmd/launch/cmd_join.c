@@ -273,8 +273,7 @@ enum status cmd_join(int argc, char **argv, struct error *err)
                     "  trawl join node1:40217/6e0c...                            on the second, with four more\n"
                     "  trawl join --store postgresql://db/night --devices cuda:0-3",
         CLI_OPTS(opts),
-        .max_words = 1,
-        .words_text = "the HOST:PORT/SECRET that the first host prints",
+        CLI_WORDS(0, 1, "the HOST:PORT/SECRET that the first host prints"),
     };
     enum status rc = cli_parse(&cli, argc, argv, &words, err);
 

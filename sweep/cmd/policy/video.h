@@ -11,8 +11,8 @@ struct video_settings {
     int64_t seed;
     bool greedy;
 };
-/* Before an evaluation that takes long: does the game draw itself, can the file be written? */
 enum status video_open(struct error *err) MUST_USE; /* cairo, which a video opens too */
+/* Before an evaluation that takes long: does the game draw itself, is cairo there, can the file be written? */
 enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err) MUST_USE;
 /* The first episode, or as much of it as `steps` are. */
 enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err) MUST_USE;

@@ -109,7 +109,6 @@ enum status cmd_replay(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db";
     bool json = false;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
@@ -128,6 +127,6 @@ enum status cmd_replay(int argc, char **argv, struct error *err)
         CLI_WORDS(1, 1, "a study's name"),
     };
 
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    return words.help ? ST_OK : replay(path, words.v[0], json, err);
+    CLI_PARSE(cli, words);
+    return replay(path, words.v[0], json, err);
 }

@@ -117,7 +117,6 @@ enum status cmd_try(int argc, char **argv, struct error *err)
     const char *store_path = "trawl.db";
     int64_t trial = -1;
     bool json = false;
-    struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &store_path, "FILE", "the store (trawl.db)"},
         {"trial", 0, CLI_INT, &trial, "N", "what is not given is as in this trial (the recommended one)"},
@@ -138,8 +137,6 @@ enum status cmd_try(int argc, char **argv, struct error *err)
     JSON_LOCAL cJSON *params = cJSON_CreateObject();
 
     TRY(take_values(&cli, &argc, argv, params, err));
-    TRY(cli_parse(&cli, argc, argv, &words, err));
-    if (!words.help)
-        TRY(send_try(store_path, words.v[0], trial, params, json, err));
-    return ST_OK;
+    CLI_PARSE(cli, words);
+    return send_try(store_path, words.v[0], trial, params, json, err);
 }

@@ -58,6 +58,7 @@ static enum status settle_config(struct sched_study *ss, struct trial *t, const 
     char *text = NULL;
     enum status rc;
 
+    /* Proposed since then, it names this device already: to parse and write it again would cost more than the rest. */
     if (same && (size_t)t->number >= ss->kind_from)
         return ST_OK;
     TRY(run_config_settle(&ss->view, t, &device, &text, err));

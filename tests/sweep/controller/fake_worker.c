@@ -9,6 +9,7 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
+#include "study/setup/sweep_settings.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
