@@ -153,16 +153,17 @@ static void take_free(struct controller_socket *sock, const struct held_study *f
 /* Studies of sweeps that share the database and were killed: a daemon is the standby of them all. */
 static void take_studies_without_controller(struct controller_socket *sock)
 {
-    double now_s = clock_mono_s();
     struct held_study *found = NULL;
     struct error ignored = {0};
     struct study_without without[SCHED_MAX_STUDIES];
     size_t n = 0, n_without = 0;
 
-    if (!store_is_address(store_path(sock->store)) || now_s - sock->looked_s < FREE_LOOK_S)
+    if (!store_is_address(store_path(sock->store)) || clock_mono_s() - sock->looked_s < FREE_LOOK_S)
         return;
-    sock->looked_s = now_s;
-    if (store_studies_held(sock->store, false, &found, &n, &ignored) != ST_OK) {
+
+    enum status rc = store_studies_held(sock->store, false, &found, &n, &ignored);
+    double now_s = sock->looked_s = clock_mono_s(); /* after the look, which may have waited for the database */
+    if (rc != ST_OK) {
         sock->n_free = 0; /* the time in which nothing was seen does not count */
         return;
     }
