@@ -1,10 +1,13 @@
-/* breakout_steep.h - Breakout by the rules of PufferLib's game, so that fronts.py can play it on a GPU: trawl env build breakout_steep.h
+/* breakout_steep.h - Breakout by the rules of PufferLib's game, so that fronts.py can play it on a GPU:
+ * trawl env build breakout_steep.h
  *
- * The program's own breakout with these differences. Beyond the paddle's ends the angle grows on, to 68 degrees, and to 91 once the paddle is
- * short: a ball may fly almost flat, out of reach, for 20,000 decisions and more until it lands. A frame has one contact: the ball stops there, and
- * flies on in the next frame; on the paddle it turns where it was. The brick that is touched first is hit, of several the one that the ball covers
- * most. A brick of the upper three rows makes the ball fast at the next touch of the paddle, not at once. The paddle shrinks to its left end, and rests
- * while a ball is launched. There the frames of a decision that are left when an episode ends belong to the next one; here they are dropped.
+ * The program's own breakout with these differences. Beyond the paddle's ends the angle grows, to 68 degrees, and to
+ * 91 once the paddle is short: a ball may fly almost flat, out of reach, for 20,000 decisions and more until it lands.
+ * A frame has one contact: the ball stops there, and flies on in the next frame; on the paddle it turns where it was.
+ * The brick that is touched first is hit, of several the one that the ball covers most. A brick of the upper three rows
+ * makes the ball fast at the next touch of the paddle, not at once. The paddle shrinks to its left end, and rests while
+ * a ball is launched. There the frames of a decision that are left when an episode ends belong to the next one; here
+ * they are dropped.
  * Observation, actions, reward and scores are those of the program's game. */
 #ifndef BREAKOUT_STEEP_H
 #define BREAKOUT_STEEP_H
@@ -64,7 +67,8 @@ ENV_FN void breakout_steep_reset(const struct breakout_steep_settings *settings,
     breakout_steep_ball(s);
 }
 
-/* The first contact of a frame: when (in frames), how much of the ball it takes, where the ball is then, and with what. */
+/* The first contact of a frame: when (in frames), how much of the ball it takes, where the ball is then, and with what.
+ * */
 enum { STEEP_AIR = -4, STEEP_SIDE, STEEP_BACK, STEEP_PADDLE }; /* or a brick's number */
 struct breakout_steep_touch {
     float when, share, x, y;
@@ -80,7 +84,8 @@ ENV_FN void breakout_steep_earlier(struct breakout_steep_touch *touch, struct br
         *touch = found;
 }
 
-/* Does the ball's left or right edge (at `edge`) reach the vertical line at x from `top`, `length` long, before what was found until now? */
+/* Does the ball's left or right edge (at `edge`) reach the vertical line at x from `top`, `length` long, before what
+ * was found until now? */
 ENV_FN void breakout_steep_upright(const struct breakout_steep_state *s, float x, float top, float length, float edge,
                                    int with, struct breakout_steep_touch *touch)
 {

@@ -1,10 +1,13 @@
-/* connect4_first.h - Connect Four by the rules of PufferLib's game, so that fronts.py can play it on a GPU: trawl env build connect4_first.h
+/* connect4_first.h - Connect Four by the rules of PufferLib's game, so that fronts.py can play it on a GPU:
+ * trawl env build connect4_first.h
  *
- * 7 columns of 6 cells. The agent moves first, on an empty board; a stone on a full column loses, so no game is drawn. The opponent wins where it can,
- * answers a first stone in column 3 or 4 (of 0 to 6) with the column left of it, and else takes the column with the least sum over what may follow: the
- * agent's stone, 100 if it wins; the opponent's, -10 if it wins; the agent's, 1 if it wins; of equal columns one at random. The program's own
- * connect4 has a stronger opponent, which tells a forced win from a likely one, and who moves first is drawn.
- * Observation: the cells, 1 the agent's, -1 the opponent's. Reward and score: 1 for a win, -1 for a loss. perf = 1 for a win. */
+ * 7 columns of 6 cells. The agent moves first, on an empty board; a stone on a full column loses, so no game is drawn.
+ * The opponent wins where it can, answers a first stone in column 3 or 4 (of 0 to 6) with the column left of it, and
+ * else takes the column with the least sum over what may follow: the agent's stone, 100 if it wins; the opponent's, -10
+ * if it wins; the agent's, 1 if it wins; of equal columns one at random. The program's own connect4 has a stronger
+ * opponent, which tells a forced win from a likely one, and who moves first is drawn.
+ * Observation: the cells, 1 the agent's, -1 the opponent's. Reward and score: 1 for a win, -1 for a loss. perf = 1 for
+ * a win. */
 #ifndef CONNECT4_FIRST_H
 #define CONNECT4_FIRST_H
 

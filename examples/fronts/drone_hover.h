@@ -1,12 +1,15 @@
-/* drone_hover.h - PufferLib's drone at its task 1, hovering, in Trawl's form, so that fronts.py can play it on a GPU: trawl env build drone_hover.h
+/* drone_hover.h - PufferLib's drone at its task 1, hovering, in Trawl's form, so that fronts.py can play it on a GPU:
+ * trawl env build drone_hover.h
  *
- * A quadcopter of the Crazyflie's size (https://github.com/arplaboratory/learning-to-fly) whose mass, inertia, arms, motors and gravity are drawn for each
- * episode, 5 % about its own, flies to a point within 5 m and stays there. Four motors in a cross, thrust by the square of their speed, which follows what
- * is asked for with a lag; rigid body, RK4, 5 steps of 2 ms a decision. The episode ends 6 m from the point, or after 1024 decisions, which counts as an end by
+ * A quadcopter of the Crazyflie's size (https://github.com/arplaboratory/learning-to-fly) whose mass, inertia, arms,
+ * motors and gravity are drawn for each episode, 5 % about its own, flies to a point within 5 m and stays there. Four
+ * motors in a cross, thrust by the square of their speed, which follows what is asked for with a lag; rigid body, RK4,
+ * 5 steps of 2 ms a decision. The episode ends 6 m from the point, or after 1024 decisions, which counts as an end by
  * the rules there. There 64 drones share an instance and do not meet at this task; so one is an instance here.
- * Observation: velocity in the body's frame, turning, attitude, the point in the body's frame (tanh of a tenth and of ten times), motors. The three numbers that
- * are 0 at this task there are left out. Actions: four motors, -1 to 1, 0 to hover. Reward: coming nearer, being there, and coming to be there, less turning.
- * perf is how well it hovers at the end, score the sum of that over the episode. */
+ * Observation: velocity in the body's frame, turning, attitude, the point in the body's frame (tanh of a tenth and of
+ * ten times), motors. The three numbers that are 0 at this task there are left out. Actions: four motors, -1 to 1, 0 to
+ * hover. Reward: coming nearer, being there, and coming to be there, less turning. perf is how well it hovers at the
+ * end, score the sum of that over the episode. */
 #ifndef DRONE_HOVER_H
 #define DRONE_HOVER_H
 

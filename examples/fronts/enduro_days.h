@@ -1,12 +1,16 @@
-/* enduro_days.h - the rules of PufferLib's enduro in Trawl's form, so that fronts.py can play it on a GPU: trawl env build enduro_days.h
+/* enduro_days.h - the rules of PufferLib's enduro in Trawl's form, so that fronts.py can play it on a GPU:
+ * trawl env build enduro_days.h
  *
- * A race on an Atari's screen, seen from above the player's car at its bottom: a road of three lanes whose edges run to a vanishing point, cars that come
- * nearer by how much faster the player is, curves that push outward. 60 decisions a second; a day has 232 s, and is won by overtaking 200 cars, 300 after the
- * first. A car that is hit stops the player for 90 decisions, the edge of the road for 20. Of its nine choices six hold or give up speed.
- * An episode is a day. The next one continues the same race, so a day that was won truncates, one that was lost ends, and the race starts again at the first. perf is a
- * tenth for each day that the instance has won in its life, as PufferLib logs it, at most 1; so it is worth something as train/perf alone.
- * Observation: 68 numbers as there. Reward: 1 for a car overtaken and for a day won, 0.05 with nobody ahead in the lane, 0.001 more for each car since the
- * last crash; less 0.5 for a crash, 0.1 for each car that overtakes, and 0.01 a decision once somebody has crashed. */
+ * A race on an Atari's screen, seen from above the player's car at its bottom: a road of three lanes whose edges run to
+ * a vanishing point, cars that come nearer by how much faster the player is, curves that push outward. 60 decisions a
+ * second; a day has 232 s, and is won by overtaking 200 cars, 300 after the first. A car that is hit stops the player
+ * for 90 decisions, the edge of the road for 20. Of its nine choices six hold or give up speed.
+ * An episode is a day. The next one continues the same race, so a day that was won truncates, one that was lost ends,
+ * and the race starts again at the first. perf is a tenth for each day that the instance has won in its life, as
+ * PufferLib logs it, at most 1; so it is worth something as train/perf alone.
+ * Observation: 68 numbers as there. Reward: 1 for a car overtaken and for a day won, 0.05 with nobody ahead in the
+ * lane, 0.001 more for each car since the last crash; less 0.5 for a crash, 0.1 for each car that overtakes, and 0.01 a
+ * decision once somebody has crashed. */
 #ifndef ENDURO_DAYS_H
 #define ENDURO_DAYS_H
 
@@ -121,8 +125,8 @@ ENV_FN int enduro_far_lane(const struct enduro_days_state *s)
     return lane == 0 || (lane == 1 && s->x + ENDURO_WIDE / 2.0f < middle) ? 2 : 0;
 }
 
-/* The next curve: after 1500 to 5300 counts, two a decision, whose number is drawn again at each; left, none or right, never from one side to the other
- * at once among the three that are drawn together. */
+/* The next curve: after 1500 to 5300 counts, two a decision, whose number is drawn again at each; left, none or right,
+ * never from one side to the other at once among the three that are drawn together. */
 ENV_FN void enduro_bend(struct enduro_days_state *s)
 {
     int until[3], way[3], last = 0;

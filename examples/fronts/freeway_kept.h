@@ -1,5 +1,5 @@
-/* freeway_kept.h - the rules of PufferLib's freeway in Trawl's form, so that fronts.py can play it on a GPU: trawl env
- * build freeway_kept.h
+/* freeway_kept.h - the rules of PufferLib's freeway in Trawl's form, so that fronts.py can play it on a GPU:
+ * trawl env build freeway_kept.h
  *
  * A chicken crosses ten lanes of cars as often as it can in 136 s; 60 frames a second, four for a decision. What the
  * built-in game (envs/games/freeway.h, whose comment has the field, the traffic and the rewards) does otherwise: here

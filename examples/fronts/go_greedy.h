@@ -1,15 +1,19 @@
-/* go_greedy.h - Go on 9x9 by the rules of PufferLib's game, so that fronts.py can play it on a GPU: trawl env build go_greedy.h
+/* go_greedy.h - Go on 9x9 by the rules of PufferLib's game, so that fronts.py can play it on a GPU:
+ * trawl env build go_greedy.h
  *
- * An instance has one colour for good, each equally likely; black begins. A decision is one colour's, so every second one is the opponent's and the
- * action has no effect in it. A stone may not leave its own group without a liberty, nor restore by taking the board of before the other's last stone; an agent that tries
- * stays to move. A game ends after 243 decisions, or when the opponent has no move (the next one then begins with white), never by passing.
- * The opponent tries, in the order of the points: a liberty of one of the agent's groups that has one, or of its own that has one; then of the agent's that
- * have two, three, four; else a random legal point. Which liberty of a group depends on its root, the stone that represents it: of two groups that join,
- * the one with the higher rank gives it, of equal ones the older; the first liberty is that which a search from the root meets. The program's own go has
- * another opponent, masks, and counts both moves as one decision.
- * Observation: bytes, own stones, the opponent's, both before the last stone, own colour is white, it is the agent's turn (still 0 after the
- * opponent's stone, as there). Action: 0 passes, else a point. Reward: for passing, an illegal stone, each stone that is taken or lost; 1 or -1 at the end. score = own points less
- * the opponent's by stones and surrounded regions, 7.5 more for white; perf = 1 for a win. */
+ * An instance keeps one colour, each equally likely; black begins. A decision is one colour's, so every second
+ * one is the opponent's and the action has no effect in it. A stone may not leave its own group without a liberty, nor
+ * restore by taking the board of before the other's last stone; an agent that tries stays to move. A game ends after
+ * 243 decisions, or when the opponent has no move (the next one then begins with white), never by passing.
+ * The opponent tries, in the order of the points: a liberty of one of the agent's groups that has one, or of its own
+ * that has one; then of the agent's that have two, three, four; else a random legal point. Which liberty of a group
+ * depends on its root, the stone that represents it: of two groups that join, the one with the higher rank gives it, of
+ * equal ones the older; the first liberty is that which a search from the root meets. The program's own go has another
+ * opponent, masks, and counts both moves as one decision.
+ * Observation: bytes, own stones, the opponent's, both before the last stone, own colour is white, it is the agent's
+ * turn (still 0 after the opponent's stone, as there). Action: 0 passes, else a point. Reward: for passing, an illegal
+ * stone, each stone that is taken or lost; 1 or -1 at the end. score = own points less the opponent's by stones and
+ * surrounded regions, 7.5 more for white; perf = 1 for a win. */
 #ifndef GO_GREEDY_H
 #define GO_GREEDY_H
 

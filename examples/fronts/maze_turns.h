@@ -1,5 +1,5 @@
-/* maze_turns.h - the rules of PufferLib's maze in Trawl's form, so that fronts.py can play it on a GPU: trawl env build
- * maze_turns.h
+/* maze_turns.h - the rules of PufferLib's maze in Trawl's form, so that fronts.py can play it on a GPU:
+ * trawl env build maze_turns.h
  *
  * One of 8192 mazes, each made from its number: a tree of corridors that grows from one cell, in the maze's own share
  * of steps from the cell that it reached last, otherwise from any. Sides are 5 to 45 cells, each odd number nearly

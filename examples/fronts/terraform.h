@@ -1,12 +1,16 @@
-/* terraform.h - the rules of PufferLib's terraform in Trawl's form, so that fronts.py can play it on a GPU: trawl env build terraform.h
+/* terraform.h - the rules of PufferLib's terraform in Trawl's form, so that fronts.py can play it on a GPU:
+ * trawl env build terraform.h
  *
- * A bulldozer drives over 64 x 64 cells of earth and carries it to where it is wanted: 16 squares of 11 x 11 that shall be 1 high, all else 0. An instance has one
- * terrain for good, hills of as much earth as the squares take. Of its three choices one accelerates (five ways), one steers (five), one
- * loads or unloads at the cells before it, 1 of height each. It stops before steps of more than 5, and is put elsewhere after 512 decisions. An
- * episode ends after 1023 decisions, or when all is as wanted.
- * Observation: 11 x 11 cells around it, their height and what they lack; place, speed, heading, load; of 6 x 6 squares how much too high they are, and in which it is.
- * Reward: a tenth of what the earth came nearer to what is wanted, less its load's change times reward_scale; -0.05 for each cell where it cannot load (full, or
- * in reverse) or unload (empty, or forward). score = perf = the share of the first difference that is gone. */
+ * A bulldozer drives over 64 x 64 cells of earth and carries it to where it is wanted: 16 squares of 11 x 11 that shall
+ * be 1 high, all else 0. An instance keeps one terrain, hills of as much earth as the squares take. Of its three
+ * choices one accelerates (five ways), one steers (five), one loads or unloads at the cells before it, 1 of height
+ * each. It stops before steps of more than 5, and is put elsewhere after 512 decisions. An episode ends after 1023
+ * decisions, or when all is as wanted.
+ * Observation: 11 x 11 cells around it, their height and what they lack; place, speed, heading, load; of 6 x 6 squares
+ * how much too high they are, and in which it is.
+ * Reward: a tenth of what the earth came nearer to what is wanted, less its load's change times reward_scale; -0.05 for
+ * each cell where it cannot load (full, or in reverse) or unload (empty, or forward). score = perf = the share of the
+ * first difference that is gone. */
 #ifndef TERRAFORM_H
 #define TERRAFORM_H
 

@@ -1,13 +1,16 @@
-/* tower_climb.h - the rules of PufferLib's tower_climb in Trawl's form, so that fronts.py can play it on a GPU: trawl env build tower_climb.h
+/* tower_climb.h - the rules of PufferLib's tower_climb in Trawl's form, so that fronts.py can play it on a GPU:
+ * trawl env build tower_climb.h
  *
- * A figure climbs a heap of blocks to the goal, a cell that lies above a block's side; whoever stands on it has won. Cells are counted by rows of ten, ten
- * rows a floor, ten floors. A step against a block climbs it, one over an edge goes down one block or hangs from the edge where there is none; who
- * hangs moves along it, around corners, up again, or lets go, and falls to the next block or out of the game. Of the six choices 0 to 3 turn and go (right,
- * down, left, up), 4 grabs the block ahead or lets go of it, 5 falls. A grabbed block is pushed, with all that stand in a row with it, or pulled, also over an edge, where
- * the figure then hangs. A block stays where one of the five cells below and beside it has a block, and else falls; a figure on whom one comes to lie
- * is dead. An episode ends at the goal, with death or after 60 decisions.
- * Observation: bytes, 5 floors x 5 rows x 9 cells around (1 block, 2 goal, 3 figure), facing, hanging, holding. Reward: 1 at the goal, -1 for death, and
- * those of the options. score = floors climbed, perf = 1 at the goal. */
+ * A figure climbs a heap of blocks to the goal, a cell that lies above a block's side; whoever stands on it has won.
+ * Cells are counted by rows of ten, ten rows a floor, ten floors. A step against a block climbs it, one over an edge
+ * goes down one block or hangs from the edge where there is none; who hangs moves along it, around corners, up again,
+ * or lets go, and falls to the next block or out of the game. Of the six choices 0 to 3 turn and go (right, down, left,
+ * up), 4 grabs the block ahead or lets go of it, 5 falls. A grabbed block is pushed, with all that stand in a row with
+ * it, or pulled, also over an edge, where the figure then hangs. A block stays where one of the five cells below and
+ * beside it has a block, and else falls; a figure on whom one comes to lie is dead. An episode ends at the goal, with
+ * death or after 60 decisions.
+ * Observation: bytes, 5 floors x 5 rows x 9 cells around (1 block, 2 goal, 3 figure), facing, hanging, holding. Reward:
+ * 1 at the goal, -1 for death, and those of the options. score = floors climbed, perf = 1 at the goal. */
 #ifndef TOWER_CLIMB_H
 #define TOWER_CLIMB_H
 
@@ -100,7 +103,8 @@ ENV_FN void tower_loosen(const struct tower_climb_state *s, int cell, struct tow
     }
 }
 
-/* A cell that is listed twice gives a second block, as there. false: the goal would fall, and all stays as it is then. */
+/* A cell that is listed twice gives a second block, as there. false: the goal would fall, and all stays as it is then.
+ * */
 ENV_FN bool tower_fall(struct tower_climb_state *s, struct tower_queue *queue)
 {
     for (int i = 0; i < queue->n; i++) {

@@ -1,4 +1,4 @@
-/* blas_lt.cu - see blas_lt.h. Each device is opened once a process, however many lanes it has: asking NVML takes tens of
+/* blas_lt.cu - see blas_lt.h. Each device is opened once a process, for all of its lanes: asking NVML takes tens of
  * milliseconds. Invariant: until the thread has posted `named` it alone touches the limits; `lock` guards the rest. */
 #include "kernels/cuda/blas_lt.h"
 

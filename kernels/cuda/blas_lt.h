@@ -1,6 +1,6 @@
 /* blas_lt.h - cuBLASLt, opened at run time. It is a library of half a gigabyte, whose relocation alone takes 50 ms and
- * whose first products 0.2 s: small layers do without it (nets/products.h), and where others are expected a thread opens
- * it while the device is opened. A machine without the library can do all else. blas_lt.Matmul(...) is
+ * whose first products 0.2 s: small layers do without it (nets/products.h), and where others are expected a thread
+ * opens it while the device is opened. A machine without the library can do all else. blas_lt.Matmul(...) is
  * cublasLtMatmul. */
 #ifndef KERNELS_CUDA_BLAS_LT_H
 #define KERNELS_CUDA_BLAS_LT_H

@@ -40,8 +40,8 @@ __device__ static inline float mma_high(uint32_t pair)
     return __uint_as_float(pair & 0xffff0000u);
 }
 
-/* Brings N numbers to shared memory, or zeros where none are there; `from` may then be anything. 8 or 2 have to lie at a
- * multiple of their size and have arrived after ptx_copy_wait; 1 is written at once. */
+/* Brings N numbers to shared memory, or zeros where none are there; `from` may then be anything. 8 or 2 have to lie at
+ * a multiple of their size and have arrived after ptx_copy_wait; 1 is written at once. */
 template <int N> __device__ static inline void mma_fetch(void *shared, const __nv_bfloat16 *from, bool there)
 {
     if constexpr (N == 8)

@@ -1,6 +1,6 @@
 /* solo.cu - a training that one block of the device makes alone, whole iterations in one launch: rollout, advantages,
- * minibatches, optimiser. Small nets leave most of a GPU idle and wait for launches; as many of these trainings as there
- * are multiprocessors run side by side, and none of them waits for another (decision 0022).
+ * minibatches, optimiser. Small nets leave most of a GPU idle and wait for launches; as many of these trainings as
+ * there are multiprocessors run side by side, and none of them waits for another (decision 0022).
  * Invariants: (1) a block touches nothing but its own training, so its bytes do not depend on others; (2) every sum has
  * an order that follows from the shape; how iterations are shared out among launches changes no byte; (3) games are
  * compiled without contraction (-fmad=false), as everywhere. */

@@ -1,7 +1,7 @@
 /* solo_muon.cuh - Muon's step of one matrix by a block or by a group of its threads, and of vectors (private to
- * kernels/cuda/solo): as learn/muon.cu in f32, where a matrix has one block. Of S = X^T X only 32 x 32 blocks on and above the
- * diagonal are computed, the others are their mirror images. Invariant: each tile is one warp's, so the bytes do not depend
- * on timing. */
+ * kernels/cuda/solo): as learn/muon.cu in f32, where a matrix has one block. Of S = X^T X only 32 x 32 blocks on and
+ * above the diagonal are computed, the others are their mirror images. Invariant: each tile is one warp's, so the bytes
+ * do not depend on timing. */
 #ifndef KERNELS_CUDA_SOLO_MUON_CUH
 #define KERNELS_CUDA_SOLO_MUON_CUH
 

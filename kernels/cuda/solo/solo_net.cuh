@@ -145,8 +145,8 @@ __device__ static inline void solo_load_weights(const struct solo_args &a, const
 
 /* ---- products ---- */
 
-/* store(m, n, c, d): numbers (m, n) and (m, n + 1) of a b, where a is (M, K), or (K, M) if A_TURNED, and b is (N, K), or
- * (K, N) if B_TURNED; M, N and K whole tiles of 16. Called by all warps; a tile has 8 BLOCKS columns. */
+/* store(m, n, c, d): numbers (m, n) and (m, n + 1) of a b, where a is (M, K), or (K, M) if A_TURNED, and b is (N, K),
+ * or (K, N) if B_TURNED; M, N and K whole tiles of 16. Called by all warps; a tile has 8 BLOCKS columns. */
 template <bool A_TURNED, bool B_TURNED, int BLOCKS, class F>
 __device__ static inline void solo_tiles(const struct solo &s, const __nv_bfloat16 *a, int lda, const __nv_bfloat16 *b,
                                          int ldb, int M, int N, int K, F store)
