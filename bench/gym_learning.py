@@ -10,7 +10,6 @@ returns are those of training's last 100 episodes). MiniGrid counts as solved fr
 loses by 20.7 points of 21 (deviation 0.6). Exit code 1: a score lies below its band.
 """
 
-import argparse
 import concurrent.futures
 import os
 import statistics
@@ -35,8 +34,7 @@ def train(args, case, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("python")
     parser.add_argument("--out", required=True)
     parser.add_argument("--seeds", type=int, default=3)

@@ -11,7 +11,6 @@ their own step. A round measures all one after another; the table has the best r
 How much of a training's time is left for the policy while Python steps is another question (bench/notes/own-games.md).
 """
 
-import argparse
 import json
 import subprocess
 
@@ -65,9 +64,19 @@ def theirs(args, kind, game, n):
     return json.loads(done.stdout)
 
 
+def best_of(args, ours_name, kinds, game, n, *words):
+    """The best round of Trawl and of each kind of theirs; None where a package is missing."""
+    try:
+        theirs(args, kinds[0], game, n)
+    except subprocess.CalledProcessError:
+        print(f"{game}: not installed, left out")
+        return None
+    rounds = [(ours(args, ours_name, n, *words), *(theirs(args, kind, game, n) for kind in kinds)) for _ in range(args.rounds)]
+    return [max(values) for values in zip(*rounds)]
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("python")
     parser.add_argument("--out", required=True)
     parser.add_argument("--rounds", type=int, default=5)
@@ -75,29 +84,15 @@ def main():
     args = parser.parse_args()
     about, rows, own = measure.place(args.trawl), [], []
     for game, n in CASES:
-        try:
-            theirs(args, "sync", game, n)
-        except subprocess.CalledProcessError:
-            print(f"{game}: not installed, left out")
-            continue
-        rounds = [(ours(args, "gym:" + game, n), theirs(args, "sync", game, n), theirs(args, "async", game, n)) for _ in range(args.rounds)]
-        best = {name: max(values) for name, values in zip(("trawl", "sync", "async"), zip(*rounds))}
-        row = {"env": game, "instances": n, **{name + "_steps_per_s": value for name, value in best.items()},
-               "trawl_over_sync": best["trawl"] / best["sync"], "trawl_over_async": best["trawl"] / best["async"]}
-        print(row, flush=True)
-        rows.append(row)
+        if best := best_of(args, "gym:" + game, ("sync", "async"), game, n):
+            mine, sync, at_once = best
+            rows.append({"env": game, "instances": n, "trawl_steps_per_s": mine, "sync_steps_per_s": sync, "async_steps_per_s": at_once,
+                         "trawl_over_sync": mine / sync, "trawl_over_async": mine / at_once})
+            print(rows[-1], flush=True)
     for game, n, kind in OWN:
-        try:
-            theirs(args, kind, game, n)
-        except subprocess.CalledProcessError:
-            print(f"{game}, {kind}: not installed, left out")
-            continue
-        words = ["--env.vector", "true"] if kind == "vector" else []
-        rounds = [(ours(args, game, n, *words), theirs(args, kind, game, n)) for _ in range(args.rounds)]
-        best = [max(values) for values in zip(*rounds)]
-        row = {"env": game, "instances": n, "trawl_steps_per_s": best[0], "own_steps_per_s": best[1], "trawl_over_own": best[0] / best[1]}
-        print(row, flush=True)
-        own.append(row)
+        if best := best_of(args, game, (kind,), game, n, *(["--env.vector", "true"] if kind == "vector" else [])):
+            own.append({"env": game, "instances": n, "trawl_steps_per_s": best[0], "own_steps_per_s": best[1], "trawl_over_own": best[0] / best[1]})
+            print(own[-1], flush=True)
     measure.result_table.write(args.out.replace(".csv", "-vector.csv"), about, own)
     measure.result_table.write(args.out, about, rows)
 

@@ -13,6 +13,7 @@ import argparse
 import concurrent.futures
 import os
 import queue
+import statistics
 import sys
 
 import measure
@@ -31,6 +32,7 @@ CASES = {
 
 
 def run_case(arguments, name):
+    """Prints its row; whether it met its target, and the runs."""
     config, options, low, high, limit_s = CASES[name]
     cores = queue.Queue()  # sets of them that no run has
     usable = sorted(os.sched_getaffinity(0))
@@ -50,21 +52,12 @@ def run_case(arguments, name):
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         runs = list(pool.map(run_seed, range(1, arguments.seeds + 1)))
-    perf = measure.spread([run["perf"] for run in runs])
-    cost = measure.spread([run["cost_s"] for run in runs])
-    return {"case": name, "config": config, "options": options, "perf": perf, "cost_s": cost,
-            "steps_per_s": measure.spread([run["steps_per_s"] for run in runs]),
-            "target": {"perf": [low, high], "seconds": limit_s},
-            "met": low <= perf["median"] <= high and cost["max"] <= limit_s, "runs": runs}
-
-
-def row(case):
-    low, high = case["target"]["perf"]
-    target = f"at least {low}" if high == 1.0 else f"{low} to {high}"
-    return (f"| {case['case']} | {case['perf']['median']:.3f} ({case['perf']['min']:.3f} to {case['perf']['max']:.3f}) | "
-            f"{target} | {case['cost_s']['median']:.1f} ({case['cost_s']['max']:.1f}) | {case['target']['seconds']} | "
-            f"{case['runs'][0]['env_steps'] / 1e6:.2f} M | {case['steps_per_s']['median'] / 1e3:.0f} k | "
-            f"{'yes' if case['met'] else '**no**'} |")
+    perfs, costs, rates = ([run[key] for run in runs] for key in ("perf", "cost_s", "steps_per_s"))
+    perf, target = statistics.median(perfs), f"at least {low}" if high == 1.0 else f"{low} to {high}"
+    met = low <= perf <= high and max(costs) <= limit_s
+    print(f"| {name} | {perf:.3f} ({min(perfs):.3f} to {max(perfs):.3f}) | {target} | {statistics.median(costs):.1f} ({max(costs):.1f}) | {limit_s} | "
+          f"{runs[0]['env_steps'] / 1e6:.2f} M | {statistics.median(rates) / 1e3:.0f} k | {'yes' if met else '**no**'} |", flush=True)
+    return met, [{"case": name, "config": config, "options": " ".join(options), **run} for run in runs]
 
 
 def main():
@@ -80,17 +73,15 @@ def main():
     if arguments.jobs > 1 and arguments.threads < 1:
         parser.error("--jobs needs --threads")
 
-    place, done = measure.place(arguments.trawl), []
+    place, rows, met = measure.place(arguments.trawl), [], True
     print("| case | perf, median of seeds (range) | target | seconds, median (worst) | allowed | steps | steps/s | met |")
     print("|---|---|---|---|---|---|---|---|")
     for name in arguments.cases:
-        done.append(run_case(arguments, name))
-        print(row(done[-1]), flush=True)
+        good, runs = run_case(arguments, name)
+        met, rows = met and good, rows + runs
         if arguments.out:
-            rows = [{"case": case["case"], "config": case["config"], "options": " ".join(case["options"]), **run}
-                    for case in done for run in case["runs"]]
             measure.result_table.write(arguments.out, place, rows)
-    return 0 if all(case["met"] for case in done) else 1
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

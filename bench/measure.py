@@ -6,7 +6,6 @@ import os
 import pathlib
 import platform
 import re
-import statistics
 import subprocess
 import sys
 import time
@@ -17,10 +16,11 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 import result_table  # noqa: E402: tools/ is on the path now
 
 
-def parser(doc):
-    """Of a script whose first argument is the program; doc: the script's, as its help."""
+def parser(doc, program=True):
+    """doc: the script's, as its help; program: its first argument is trawl."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("trawl", type=os.path.abspath)
+    if program:
+        made.add_argument("trawl", type=os.path.abspath)
     return made
 
 
@@ -77,19 +77,19 @@ def resolved(trawl, words):
     return subprocess.run([trawl, "train", *words, "--print-config"], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
+def children(pid):
+    """Processes that a process has started and that live."""
+    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
 def cpu_s(pid, below=False):
     """Processor seconds of a process, and of all that it has started: beside other work they say more than the clock."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        tasks = pathlib.Path(f"/proc/{pid}/task").iterdir() if below else []
-        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        started = children(pid) if below else []
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(cpu_s(child, True) for child in children)
-
-
-def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": values}
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(cpu_s(child, True) for child in started)
 
 
 def parse_cases(made, cases):

@@ -75,7 +75,7 @@ def main():
             if time.monotonic() > end_s:
                 break
             rows.append(row_of(a, game, policy, env["steps_per_s"] if env else None))
-            print(" ".join(f"{key}={measure.result_table.text_of(value)}" for key, value in rows[-1].items()), flush=True)
+            print(measure.result_table.line(rows[-1]), flush=True)
             if a.out:
                 measure.result_table.write(a.out, place, rows)
 

@@ -55,7 +55,7 @@ def sweep(a):
                          "perf_median": statistics.median(t["perf"] for t in done) if done else None,
                          "cost_s_median": statistics.median(t["cost_s"] for t in done) if done else None,
                          "other_states": " ".join(sorted({f"{t['state']}:{t['reason']}" for t in trials if t["state"] not in ("done", "running", "queued")}))})
-            print(" ".join(f"{key}={measure.result_table.text_of(value)}" for key, value in rows[-1].items()), flush=True)
+            print(measure.result_table.line(rows[-1]), flush=True)
             if a.out:
                 measure.result_table.write(a.out, measure.place(a.trawl), rows)
 
@@ -81,13 +81,13 @@ def rejax(a):
                      "agents_per_s": a.agents / seconds, "from_start_per_s": a.agents / (ready_s + seconds),
                      "perf_mean": statistics.fmean(perfs), "perf_median": statistics.median(perfs),
                      "at_95_percent": 100 * sum(p >= 0.95 for p in perfs) / len(perfs)})
-        print(f"repeat {repeat}: " + " ".join(f"{key}={measure.result_table.text_of(value)}" for key, value in rows[-1].items()), flush=True)
+        print(f"repeat {repeat}: {measure.result_table.line(rows[-1])}", flush=True)
         if a.out:
             measure.result_table.write(a.out, f"rejax on {jax.devices()[0].device_kind}, jax {jax.__version__}; {' '.join(sys.argv[1:])}", rows)
 
 
 def main():
-    p = measure.argparse.ArgumentParser(description=__doc__, formatter_class=measure.argparse.RawDescriptionHelpFormatter)
+    p = measure.parser(__doc__, program=False)
     p.add_argument("what", choices=["sweep", "rejax"])
     p.add_argument("words", nargs="*", help="sweep: the program, then configs")
     p.add_argument("--lanes", default="1,8,64")

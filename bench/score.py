@@ -15,8 +15,6 @@ tune     sweeps a config of examples/fast-gpu/ over SEARCHED for S seconds (60),
 Prints Markdown tables. Exit code 1 when a case misses its aim.
 """
 
-import argparse
-import json
 import os
 import statistics
 import sys
@@ -142,7 +140,7 @@ def tune_case(arguments, case):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measure.parser(__doc__, program=False)
     parser.add_argument("what", choices=["measure", "tune"])
     parser.add_argument("--trawl", default="build/sweep/trawl")
     parser.add_argument("--warm-bench", help="build/bench/warm_bench; tune needs it")

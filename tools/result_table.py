@@ -12,6 +12,10 @@ def text_of(value):
     return "" if value is None else str(value)
 
 
+def line(row):
+    return " ".join(f"{key}={text_of(value)}" for key, value in row.items())
+
+
 def write(path, about, rows):
     """rows: dictionaries; a column for each key, in the order of coming. Written whole or not at all."""
     columns = list(dict.fromkeys(key for row in rows for key in row))

@@ -17,7 +17,6 @@ table  makes the tables of those lines: OUT.csv has a row for each config, media
 
 PUBLISHED.csv has the columns env, perf, score and seconds (of training, one run each).
 """
-import argparse
 import collections
 import csv
 import json
@@ -303,7 +302,7 @@ def table(args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measure.parser(__doc__, program=False)
     commands = parser.add_subparsers(dest="what", required=True)
     running, repeating, tables = commands.add_parser("run"), commands.add_parser("again"), commands.add_parser("table")
     for command in (running, repeating, tables):

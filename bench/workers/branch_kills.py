@@ -8,7 +8,6 @@ One line of JSON a study. Exit code 1 when something differs.
 
 usage: bench/workers/branch_kills.py TRAWL [--kills 300] [--each 15] [--seed 1]
 """
-import argparse
 import json
 import os
 import random
@@ -18,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import measure  # noqa: E402
 
 CONFIG = """[env]
 name = cartpole
@@ -48,19 +50,13 @@ max = 0.05
 """
 
 
-def children(pid):
-    """Workers of a controller."""
-    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
-        return [int(word) for word in file.read().split()]
-
-
 def kill(process, how):
     """True: something was there to be killed."""
     if process.poll() is not None:
         return False
     if how == "worker":
         try:
-            victims = children(process.pid)
+            victims = measure.children(process.pid)
             if victims:
                 os.kill(victims[0], signal.SIGKILL)
             return bool(victims)
@@ -112,8 +108,7 @@ def study(args, folder, number, n_kills, rng):
 
 
 def compare(args, store, killed, while_running):
-    shown = json.loads(subprocess.run([args.trawl, "show", "a", "--store", store, "--json"], capture_output=True, check=True).stdout)
-    wrong, branches, trials = [], 0, shown["trials"]
+    wrong, branches, trials = [], 0, measure.run_json([args.trawl, "show", "a", "--store", store, "--json"])["trials"]
     of = {}
     for t in trials:
         if t["origin"].startswith("branch "):
@@ -138,14 +133,13 @@ def compare(args, store, killed, while_running):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trawl")
+    parser = measure.parser(__doc__)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--each", type=int, default=15, help="kills of one study, at most")
     parser.add_argument("--wait", type=float, default=0.5, help="mean time before a kill, in seconds")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    args.trawl, rng, n, total, bad = os.path.abspath(args.trawl), random.Random(args.seed), 0, 0, 0
+    rng, n, total, bad = random.Random(args.seed), 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         while total < args.kills:
             found = study(args, folder, n, min(args.each, args.kills - total), rng)
