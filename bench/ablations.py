@@ -26,7 +26,6 @@ import time
 import measure
 
 PASSES = 0.95
-FIELDS = ["game", "variant", "seed", "perf", "steps", "seconds", "steps_to_095", "seconds_to_095"]
 
 
 def train(**options):
