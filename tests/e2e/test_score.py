@@ -121,19 +121,24 @@ def test_threads_are_the_trials(folder):
     assert "vector units Abacus+" in err and "same bytes cannot" in err, err
 
 
-def interrupted(folder, store, threads=1):
-    """Two trials that were stopped at the same time, each with a checkpoint. A sweep of which one ended before that is begun again."""
-    text = CARTPOLE.replace("threads = 1", "threads = %d" % threads).replace("total_timesteps = 200k", "total_timesteps = 600k\nlog_interval_s = 0.05")
+def interrupted(folder, store, n, text, begun):
+    """n trials that were stopped at the same time, each with a checkpoint, when `begun` had selected them all. A sweep of which one
+    ended before that is begun again."""
     states = None
-    while states != ["queued", "queued"]:
+    while states != ["queued"] * n:
         for path in store.parent.glob("s.db*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 2, "--runs-per-device", 2, "-q")
-        wait_for(lambda: rows(store, "SELECT count(DISTINCT trial_id) FROM metric") == [(2,)])
+        process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", n, "--runs-per-device", n, "-q")
+        wait_for(lambda: len(rows(store, begun)) == n)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
         states = [t["state"] for t in trials(store)]
         assert set(states) <= {"queued", "done"}, states
+
+
+def two_interrupted(folder, store, threads=1):
+    text = CARTPOLE.replace("threads = 1", "threads = %d" % threads).replace("total_timesteps = 200k", "total_timesteps = 600k\nlog_interval_s = 0.05")
+    interrupted(folder, store, 2, text, "SELECT DISTINCT trial_id FROM metric")
 
 
 def resume(store, slots=2):
@@ -143,7 +148,7 @@ def resume(store, slots=2):
 
 def test_a_checkpoint_belongs_to_its_trial(folder):
     store = folder / "s.db"
-    interrupted(folder, store)
+    two_interrupted(folder, store)
     files = [folder / "s.db.checkpoints" / ("a-%d.ckpt" % i) for i in range(2)]
     files[0].rename(folder / "x")
     files[1].rename(files[0])
@@ -164,7 +169,7 @@ def test_a_missing_checkpoint_is_told_and_a_linked_store_keeps_its_own(folder):
     (folder / "far").mkdir()
     store, link = folder / "far" / "s.db", folder / "link.db"
     link.symlink_to(store)
-    interrupted(folder, store)
+    two_interrupted(folder, store)
     checkpoints = folder / "far" / "s.db.checkpoints"
     equal(sorted(p.name for p in checkpoints.iterdir()), ["a-0.ckpt", "a-1.ckpt"])
     (checkpoints / "a-0.ckpt").unlink()
@@ -177,7 +182,7 @@ def test_a_missing_checkpoint_is_told_and_a_linked_store_keeps_its_own(folder):
 
 def test_a_trial_keeps_its_threads_and_names_all_who_made_it(folder):
     store = folder / "s.db"
-    interrupted(folder, store, threads=0)
+    two_interrupted(folder, store, threads=0)
     file = folder / "s.db.checkpoints" / "a-1.ckpt"
     data = bytearray(file.read_bytes())
     at = data.index(b"made by trawl")  # as if another build had
@@ -201,10 +206,7 @@ def test_a_trial_keeps_its_threads_and_names_all_who_made_it(folder):
 def test_stopped_in_its_evaluation_a_trial_goes_on_there(folder):
     store = folder / "s.db"
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 4096\neval_episodes = 2M")
-    process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 1, "-q")
-    wait_for(lambda: rows(store, "SELECT 1 FROM metric WHERE env_steps = 4096"), process)
-    end(process, signal.SIGINT, 130)
-    equal([t["state"] for t in trials(store)], ["queued"])
+    interrupted(folder, store, 1, text, "SELECT DISTINCT trial_id FROM metric WHERE env_steps = 4096")
     assert (folder / "s.db.checkpoints" / "a-0.ckpt").exists()
     said = resume(store)
     assert "begins again" not in said, said

@@ -97,13 +97,13 @@ def test_a_damaged_row_is_not_sent(folder):
 def test_the_outbox_to_a_dead_tracker_is_bounded(folder):
     """Reports are left out, which is reported once; starts, results and the end are sent when the tracker is back."""
     waiting, config = Waiting.of(folder, Mlflow), tap.write(folder, "s.ini", SWEEP.replace("8192", "64K"))
-    url = "http://127.0.0.1:%d" % servers.free_port()  # nobody listens
+    url = "http://127.0.0.1:9"  # nobody listens
     _, err = run("sweep", config, "--store", waiting.store, "--name", "first", "--trials", 4, "-q", "--track", "mlflow",
                  "--track.outbox_rows", 100, "--track.flush_s", 0, env=servers.clean_env(folder, MLFLOW_TRACKING_URI=url))
     equal(err.count("as many as track.outbox_rows allows"), 1)
     waiting.read()
     types = [row.type for row in waiting.rows]
-    assert 100 <= len(types) < 180, len(types)  # the reports of one look at a worker, up to 64, are one transaction
+    assert 100 <= len(types) < 200, len(types)  # the reports of one look at a worker, up to 64, are one transaction
     equal([types.count(type_) for type_ in ("start", "result", "study", "study_end")], [4, 4, 1, 1])
     points = run("check", waiting.store, "--json")[0]
     assert json.loads(points)["points"] > 4 * 20 * 24, points  # the store has every report

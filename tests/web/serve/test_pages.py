@@ -380,8 +380,8 @@ def test_the_table_sorts_searches_and_hides(_):
     b = go(path("?tab=trials"), TABLE_READY)
     b.click(".grid-head button[data-key=score]")
     best = [row[0] for row in query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND score IS NOT NULL ORDER BY score DESC LIMIT 3", STUDY)]
-    first = b.run("[...document.querySelectorAll('.grid-row')].sort((a, b) => a.offsetTop - b.offsetTop).slice(0, 3).map((r) => Number(r.firstChild.textContent.match(/\\d+/)[0]))")
-    equal(first, best)
+    b.wait("[...document.querySelectorAll('.grid-row')].sort((a, b) => a.offsetTop - b.offsetTop).slice(0, 3).map((r) => r.firstChild.textContent.match(/\\d+/)[0]).join() === '%s'"
+           % ",".join(map(str, best)))
     assert b.run("document.querySelectorAll('.grid-row').length") < 80, "all rows are elements"
     b.run("document.querySelector('.grid').scrollTop = 1e9")
     b.wait("[...document.querySelectorAll('.grid-row')].some((r) => r.getAttribute('aria-rowindex') === '%d')" % (TRIALS + 1))
