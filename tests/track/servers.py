@@ -5,9 +5,7 @@ started again on the same port, and is gone when its `with` ends.
 import json
 import os
 import pathlib
-import random
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -52,18 +50,6 @@ def client(script, folder, **env):
     return done.stdout
 
 
-def free_port():
-    """A port below the system's range of ephemeral ports: no other program gets it before the server starts."""
-    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for port in random.SystemRandom().sample(range(first // 2, first), 100):
-        try:
-            with socket.create_server(("127.0.0.1", port)):
-                return port
-        except OSError:
-            pass
-    raise AssertionError("no port is free")
-
-
 class Server:
     """ready: a path that answers 200 once the server works."""
 
@@ -72,7 +58,7 @@ class Server:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
+        self.port = tap.free_port()
         self.url = "http://127.0.0.1:%d" % self.port
         self.process = None
         self.log = self.folder / "server.log"

@@ -127,7 +127,7 @@ def test_a_sweep_while_servers_are_killed(folder):
     waiting = Waiting.__new__(Waiting)
     waiting.folder, waiting.store, waiting.kinds = folder, store, KINDS
     with servers.Trackio(folder / "trackio") as trackio, servers.Mlflow(folder / "mlflow") as mlflow:
-        env = waiting.env((mlflow, trackio), {"TRAWL_WEBHOOK_URL": "http://127.0.0.1:%d/" % servers.free_port()})
+        env = waiting.env((mlflow, trackio), {"TRAWL_WEBHOOK_URL": "http://127.0.0.1:%d/" % tap.free_port()})
         start = [tap.TRAWL, "sweep", str(config), "--name", "first", "--track", "mlflow,trackio,webhook", "--track.interval_s",
                  "0.1", "--track.requests_per_minute", "100000", "--track.flush_s", "5", "--store", str(store), "--trials"]
         more = [tap.TRAWL, "sweep", "--resume", "first", "--track", "mlflow,trackio,webhook", "--store", str(store),

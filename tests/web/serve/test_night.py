@@ -67,12 +67,9 @@ class Night:
     # -- what happens --
 
     def serve(self):
-        """At the same port, which a connection of another test may have for a moment."""
-        def begin():
-            self.server = subprocess.Popen([tap.TRAWL, "serve", "--store", str(self.store), "--port", str(self.port), "--token-file", str(self.folder / "token")],
-                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-            return self.server.stdout.readline().strip()
-        self.url = "%s?token=%s" % (tap.wait_for(begin), (self.folder / "token").read_text().strip())
+        self.server = subprocess.Popen([tap.TRAWL, "serve", "--store", str(self.store), "--port", str(self.port), "--token-file", str(self.folder / "token")], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.url = "%s?token=%s" % (self.server.stdout.readline().strip(), (self.folder / "token").read_text().strip())
 
     def end_server(self, how):
         self.server.send_signal(how)
