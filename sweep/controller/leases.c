@@ -31,24 +31,24 @@ static double lease_s(const struct sched_study *ss)
     return ss->setup->sweep.lease_s;
 }
 
-struct held *leases_append(struct sched_study *ss, const struct lease *lease, size_t i, double now_s)
+struct held *leases_append(struct sched_study *ss, const struct lease *lease, size_t i)
 {
     struct leases *l = &ss->leases;
+    double now_s = clock_mono_s();
 
     MEM_ROOM(l->v, l->n, l->cap);
-    l->v[l->n] = (struct held){.lease = *lease, .i = i, .until_s = now_s + lease_s(ss), .cost_s = NAN};
-    l->v[l->n].from_s = clock_mono_s();
+    l->v[l->n] = (struct held){.lease = *lease, .i = i, .from_s = now_s, .until_s = now_s + lease_s(ss), .cost_s = NAN};
     return &l->v[l->n++];
 }
 
-enum status leases_begin(struct sched_study *ss, double now_s, struct error *err)
+enum status leases_begin(struct sched_study *ss, struct error *err)
 {
     struct lease *open = NULL;
     size_t n = 0;
 
     TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
     for (size_t k = 0; k < n; k++)
-        leases_append(ss, &open[k], (size_t)open[k].number, now_s)->from_s -= /* with what it owns */
+        leases_append(ss, &open[k], (size_t)open[k].number)->from_s -= /* with what it owns */
             fmax((double)(clock_utc_ms() - open[k].given_ms) / 1000.0, 0);
     mem_free(open);
     return ST_OK;
@@ -114,8 +114,7 @@ static void set_text(char **text, const char *value)
 }
 
 /* The trial is the client's now. */
-static enum status give(struct sched_study *ss, size_t i, const char *client, double now_s, struct held **ret_held,
-                        struct error *err)
+static enum status give(struct sched_study *ss, size_t i, const char *client, struct held **ret_held, struct error *err)
 {
     struct trial *t = &ss->view.trials[i];
     struct lease lease = {.trial_id = t->id, .study_id = t->study_id, .number = t->number};
@@ -133,7 +132,7 @@ static enum status give(struct sched_study *ss, size_t i, const char *client, do
     set_text(&t->slot, client);
     ss->n_queued--;
     ss->n_started++;
-    *ret_held = leases_append(ss, &lease, i, now_s);
+    *ret_held = leases_append(ss, &lease, i);
     return track_rows_start(ss->track, t, t->attempt > 1, err);
 }
 
@@ -150,11 +149,11 @@ enum status leases_give(struct scheduler *s, struct sched_study *ss, const char 
         if (strcmp(ss->leases.v[k].lease.client, client) == 0 && !ss->leases.v[k].recall) {
             *ret_held = &ss->leases.v[k];
             *ret_again = true;
-            return leases_report(s, ss, *ret_held, -1, NAN, NULL, err);
+            return leases_report(ss, *ret_held, -1, NAN, NULL, err);
         }
     if (!sched_study_take(ss, NULL, &i))
         return ST_OK;
-    rc = give(ss, i, client, s->now_s, ret_held, &why);
+    rc = give(ss, i, client, ret_held, &why);
     if (rc == ST_EXISTS && nodes_took(ss, i))
         return ST_OK;
     if (rc != ST_OK)
@@ -163,7 +162,7 @@ enum status leases_give(struct scheduler *s, struct sched_study *ss, const char 
     return ST_OK;
 }
 
-enum status leases_report(struct scheduler *s, struct sched_study *ss, struct held *h, int64_t seq, double cost_s,
+enum status leases_report(struct sched_study *ss, struct held *h, int64_t seq, double cost_s,
                           struct metric_report *report, struct error *err)
 {
     int64_t until_ms = clock_utc_ms() + (int64_t)(1000 * lease_s(ss));
@@ -176,7 +175,7 @@ enum status leases_report(struct scheduler *s, struct sched_study *ss, struct he
     TRY(rc);
     h->lease.seq = seq > h->lease.seq ? seq : h->lease.seq;
     h->lease.until_ms = until_ms;
-    h->until_s = s->now_s + lease_s(ss);
+    h->until_s = clock_mono_s() + lease_s(ss); /* the round may have begun long ago: its writes may wait */
     if (isfinite(cost_s))
         h->cost_s = cost_s;
     if (h->stop[0] == '\0')
@@ -266,8 +265,10 @@ void leases_ask_stop(struct sched_study *ss, const char *why)
 
 void leases_slept(struct sched_study *ss, double seconds)
 {
+    double most_s = clock_mono_s() + lease_s(ss); /* one that was given or extended since then is whole */
+
     for (size_t k = 0; k < ss->leases.n; k++)
-        ss->leases.v[k].until_s += seconds;
+        ss->leases.v[k].until_s = fmin(ss->leases.v[k].until_s + seconds, most_s);
 }
 
 enum status leases_round(struct scheduler *s, struct sched_study *ss, struct error *err)

@@ -26,7 +26,7 @@ struct leases {
 enum status lease_make_token(struct lease *lease, const char *prefix, struct error *err) MUST_USE;
 void leases_free(struct leases *leases);
 /* Loads the open leases of the store; each has a whole lease time from now, since its client could not report. */
-enum status leases_begin(struct sched_study *ss, double now_s, struct error *err) MUST_USE;
+enum status leases_begin(struct sched_study *ss, struct error *err) MUST_USE;
 struct held *leases_of_trial(struct sched_study *ss, int64_t number); /* NULL: none */
 /* How many trials should wait in the queue, so that a client rarely waits for a proposal; 0: the scheduler's own rule
  * for its slots is enough. */
@@ -38,12 +38,12 @@ double leases_running_s(const struct sched_study *ss); /* training of these so f
 enum status leases_give(struct scheduler *s, struct sched_study *ss, const char *client, struct held **ret_held,
                         bool *ret_again, struct error *err) MUST_USE;
 /* Extends the lease. report: NULL for none. cost_s: NaN when unknown. */
-enum status leases_report(struct scheduler *s, struct sched_study *ss, struct held *held, int64_t seq, double cost_s,
+enum status leases_report(struct sched_study *ss, struct held *held, int64_t seq, double cost_s,
                           struct metric_report *report, struct error *err) MUST_USE;
 /* Records the result and ends the lease; held is gone. */
 enum status leases_finish(struct scheduler *s, struct sched_study *ss, struct held *held,
                           const struct trial_result *result, const char *result_json, struct error *err) MUST_USE;
-struct held *leases_append(struct sched_study *ss, const struct lease *lease, size_t i, double now_s);
+struct held *leases_append(struct sched_study *ss, const struct lease *lease, size_t i);
 void leases_forget(struct sched_study *ss, struct held *held); /* it has ended in the store */
 /* LEASE_EXPIRED or LEASE_RETURNED; held is gone. */
 enum status leases_end(struct scheduler *s, struct sched_study *ss, struct held *held, enum lease_state state,

@@ -190,7 +190,7 @@ static enum status take_claims(struct scheduler *s, struct sched_study *ss, stru
         ss->n_started++;
         if (ss->view.trials[i].state != TRIAL_RUNNING) /* it has ended since the leases were read: all of it is taken */
             continue;
-        leases_append(ss, &open[k], i, s->now_s);
+        leases_append(ss, &open[k], i);
         rc = take_branches(ss, i, open[k].branches, err);
         open[k].result = open[k].branches = NULL; /* the study's now */
     }

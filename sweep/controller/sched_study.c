@@ -77,7 +77,7 @@ static enum status recover(struct sched_study *ss, struct error *err)
 
     STORE_INSIST(rc, ss->store, err, store_trials_recover(ss->store, v->study.id, true, &ss->n_recovered, err));
     TRY(rc);
-    TRY(leases_begin(ss, clock_mono_s(), err));
+    TRY(leases_begin(ss, err));
     ss->n_queued = 0;
     for (size_t i = 0; i < v->n; i++) {
         if (v->trials[i].state == TRIAL_RUNNING && leases_of_trial(ss, v->trials[i].number) == NULL)

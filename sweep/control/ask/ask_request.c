@@ -194,7 +194,7 @@ static enum status on_report(struct ask *a, struct error *err)
     repeat = seq >= 0 && seq <= held->lease.seq;
     wall_s = isfinite(cost) && study_cost_is_time(a->ss->view.search.cost) ? cost : elapsed_s(&a->lease, held);
     TRY(read_points(a, wall_s, &report, err));
-    enum status rc = leases_report(a->sched, a->ss, held, seq, wall_s, report.n > 0 && !repeat ? &report : NULL, err);
+    enum status rc = leases_report(a->ss, held, seq, wall_s, report.n > 0 && !repeat ? &report : NULL, err);
     mem_free((void *)report.points);
     if (rc == ST_OK)
         put_report(a->out, held->stop[0] != '\0' ? held->stop : NULL, repeat, a->ss->setup->sweep.lease_s);
