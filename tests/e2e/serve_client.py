@@ -25,10 +25,15 @@ class Server:
 
     def __init__(self, store, *args, port=0, token=False, env=None):
         more = [] if token or "--bind" in args else ["--no-token"]
-        self.process = tap.start("serve", "--store", store, "--port", port, *more, *args, env=env)
-        self.url = self.process.stdout.readline().strip()
+        def begin():
+            self.process = tap.start("serve", "--store", store, "--port", port, *more, *args, env=env)
+            self.url = self.process.stdout.readline().strip()
+            said = "" if self.url else self.process.communicate()[1]
+            assert self.url or port != 0 and "is in use" in said, said
+            return self.url
+        tap.wait_for(begin)  # a server's last port may be that of another program's connection for a moment
         found = re.match(r"(http://[^:/]+:(\d+))/(?:\?token=(\w+))?", self.url)
-        assert found, (self.url, self.process.stderr.read() if self.process.poll() is not None else "")
+        assert found, self.url
         self.origin, self.port, self.token = found[1], int(found[2]), found[3]
 
     def end(self):

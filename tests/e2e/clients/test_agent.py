@@ -119,7 +119,7 @@ def test_a_stop_ends_the_program(folder):
     for word in ("wait", "deaf"):
         here = folder / word
         here.mkdir()
-        with served(here, OUTSIDE.replace("lease_s = 60", "lease_s = 6")) as (s, store):
+        with served(here) as (s, store):
             (here / "orders").write_text(word)
             process = agent(here, s.url, "--grace", "0.3s")
             pid = running_program(here)

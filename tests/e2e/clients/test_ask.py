@@ -289,10 +289,10 @@ def test_people_stop_and_pause(folder):
 
 
 def test_a_spent_budget_asks_to_stop(folder):
-    with served(folder, ASKED.replace("[sweep]\n", "[sweep]\nbudget = 10s\n")) as (s, store):
+    with served(folder, ASKED.replace("[sweep]\n", "[sweep]\nbudget = 1000s\n")) as (s, store):  # far above the time that a slow machine takes between two requests
         a, b = s.ask("a"), s.ask("b")
         equal(s.report(a, step=1, cost=1)["stop"], False)
-        s.tell(b, score=0.5, cost=9.5)
+        s.tell(b, score=0.5, cost=999.5)
         def stopped():
             answer = s.report(a, step=2, cost=1)
             return answer["stop"] and answer

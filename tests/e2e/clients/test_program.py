@@ -372,13 +372,13 @@ setsid sh -c 'trap "" TERM; echo $$ >far.pid; while :; do sleep 0.1; done' &
 echo $$ >near.pid
 while :; do sleep 0.1; done
 """
-    one_failed(folder, script, "longer than 3 s", "killed", more="trial_time = 3s\ngrace_s = 0.2")
+    one_failed(folder, script, "longer than 10 s", "killed", more="trial_time = 10s\ngrace_s = 0.2")
     assert is_gone(running(folder / "near.pid")) and is_gone(running(folder / "far.pid"))
 
 
 def test_ends_when_asked(folder):
     script = "trap 'echo bye; exit 0' TERM\necho 'TRAWL score=1'\nwhile :; do sleep 0.05; done\n"
-    one_failed(folder, script, "longer than", "ended", more="trial_time = 3s")
+    one_failed(folder, script, "longer than", "ended", more="trial_time = 10s")
     assert log_of(folder).endswith(b"bye\n"), log_of(folder)
 
 
