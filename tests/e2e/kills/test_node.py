@@ -120,6 +120,8 @@ def test_kills_lose_and_double_nothing(folder):
         time.sleep(chance.uniform(0.05, 0.5))
         for number, *rest in ended(store):  # what was there stays as it was
             equal(seen.setdefault(number, rest), rest)
+        if len(seen) > n_trials * 3 // 4:  # on a busy machine: a node that is started when the study has ended has no study to begin with
+            break
         kills[kind] += 1
         if kind == "controller":
             end(daemon, signal.SIGKILL, -9)
@@ -266,12 +268,19 @@ def test_nodes_train_on_while_their_database_is_away(folder):
 def test_branches_come_with_a_result(folder):
     """Also where the controller was killed before it saw the result."""
     text = PARETO.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
-    store, daemon = submit(folder, text.replace("min = 2048\nmax = 262144", "min = 500k\nmax = 1M").replace("lease_s = 2", "lease_s = 60"), 3)
-    node(folder, store, "n")
+    text = text.replace("min = 2048\nmax = 262144", "min = 500k\nmax = 1M").replace("lease_s = 2", "lease_s = 60")
     branches = lambda: rows(store, "SELECT origin FROM trial WHERE origin LIKE 'branch %' AND state = 'done'")
-    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
-    end(daemon, signal.SIGKILL, -9)
-    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'reported' AND token LIKE 'node-%'"))
+    for attempt in range(5):  # on a busy machine it may have seen it before it is killed
+        here = folder / str(attempt)
+        here.mkdir()
+        store, daemon = submit(here, text, 3)
+        process = node(here, store, "n")
+        wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
+        end(daemon, signal.SIGKILL, -9)
+        wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'reported' AND token LIKE 'node-%'"))
+        if branches() == []:
+            break
+        end(process, signal.SIGKILL, -9)
     equal(branches(), [])
     controller(store)
     wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))

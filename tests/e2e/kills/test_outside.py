@@ -43,7 +43,7 @@ def logged(words, *args):
 def test_a_sweep_waits_for_another_programs_lock(folder):
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", SOME_SWEEP)
-    process = logged(words, config, "--store", store, "--name", "b", "--trials", 6)
+    process = logged(words, config, "--store", store, "--name", "b", "--trials", 30)  # enough for a test that is held up before it takes the lock
     wait_for(lambda: tap.n_done(store, "b"), process)
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
@@ -53,7 +53,7 @@ def test_a_sweep_waits_for_another_programs_lock(folder):
     other.let_go()
     equal(process.wait(tap.PATIENCE_S), 0)
     assert "no longer locked" in words.read_text(), words.read_text()
-    equal([(t["state"], t["attempt"]) for t in show(store, "b")["trials"]], [("done", 1)] * 6)
+    equal([(t["state"], t["attempt"]) for t in show(store, "b")["trials"]], [("done", 1)] * 30)
 
 
 def test_what_ends_a_locked_sweep_saves_first(folder):

@@ -110,7 +110,7 @@ def test_a_lock_file_that_was_removed_is_taken_again(folder):
     store = folder / "s.db"
     sweep = begin(folder, store)
     os.unlink(folder / "s.db.lock")
-    wait_for((folder / "s.db.lock").exists, sweep)
+    wait_for(lambda: (folder / "s.db.lock").exists() and (folder / "s.db.lock").read_text(), sweep)  # its number is written once it has the lock
     _, err = run("sync", "--store", store, code=1)
     assert "process %d" % sweep.pid in err, err
     _, err = end(sweep, signal.SIGTERM, 130)

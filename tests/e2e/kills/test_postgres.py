@@ -418,6 +418,7 @@ def test_a_daemon_that_was_cut_off_keeps_its_other_studies(folder):
     wait_for(lambda: n_done(store, "a") > 1 and n_done(store, "b") > 1, both)
     os.kill(both.pid, signal.SIGSTOP)
     servers[0].sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'trawl %%'")
+    wait_for(lambda: lock_holder(store) is None)  # the server ends a session a moment after it is told to
     sweep = start("sweep", "--resume", "a", "--store", store, "-q", "--devices", "cpu")
     n = n_done(store, "a")
     wait_for(lambda: n_done(store, "a") > n, sweep)
@@ -459,7 +460,16 @@ def test_kills_lose_and_double_nothing(folder):
     known, pair = {}, [daemon(store), daemon(store, "standing by")]
     kinds = [("controller", "worker", "server", "standby")[k % 4] for k in range(N_KILLS)]
     rng.shuffle(kinds)
+
+    def gave_way(process):
+        """On a busy machine it was not back in time after the server's restart: the other one has the store."""
+        if process.poll() is None:
+            return False
+        said = process.stderr.read()
+        assert "in use by another sweep or daemon" in said or "another controller has the store now" in said, said[-2000:]
+        return True
     for kind in kinds:
+        pair = [start("daemon", "--store", store, "--devices", "cpu") if gave_way(p) else p for p in pair]
         n = len(known)
         wait_for(lambda: len(finished(store)) > n + 2)
         time.sleep(rng.random() * 0.3)
@@ -472,7 +482,8 @@ def test_kills_lose_and_double_nothing(folder):
                 tap.kill(pid)
         else:
             victim = holder if kind == "controller" else next(p for p in pair if p is not holder)
-            end(victim, signal.SIGKILL, -9)
+            victim.kill()
+            victim.communicate(timeout=tap.PATIENCE_S)
             pair[pair.index(victim)] = start("daemon", "--store", store, "--devices", "cpu")
         now = finished(store)
         for key, row in known.items():
@@ -480,6 +491,7 @@ def test_kills_lose_and_double_nothing(folder):
         known = now
     has_all_numbers(store)
     for process in reversed(pair):
-        wait_for(lambda: tap.has_signal(process.pid, signal.SIGTERM, "SigCgt"), process)  # one that has just been started
-        end(process, signal.SIGTERM)
+        wait_for(lambda: gave_way(process) or tap.has_signal(process.pid, signal.SIGTERM, "SigCgt"))  # one that has just been started
+        if process.poll() is None:
+            end(process, signal.SIGTERM)
     assert "is whole" in run("check", store)[0]
