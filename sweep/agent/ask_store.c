@@ -96,7 +96,7 @@ static enum status prepare(struct ask_store *c, struct store_study *s, const str
     if (*ret_resume)
         return ST_OK;
     if (t->attempt > 1)
-        return store_trial_clear(c->store, t->id, err);
+        TRY(store_trial_clear(c->store, t->id, err));
     (void)json_get_i64(device, "threads", &threads);
     const struct run_device on = {text_of(device, "kind"), text_of(device, "vector_units"), threads};
     TRY(run_config_settle(&s->view, t, &on, &config, err));

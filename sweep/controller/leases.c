@@ -6,6 +6,7 @@
 #include "base/os/clock.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
+#include "sweep/controller/trial/checkpoints.h"
 #include "sweep/controller/trial/course.h"
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/sched_study.h"
@@ -113,6 +114,18 @@ static void set_text(char **text, const char *value)
     *text = mem_strdup(value);
 }
 
+/* Its config may name a device of this controller. A worker that it comes back to continues from a checkpoint only with
+ * the config of that. */
+static enum status forget_device(struct sched_study *ss, struct trial *t, struct error *err)
+{
+    bool there;
+
+    if (setup_is_program(ss->setup))
+        return ST_OK;
+    TRY(checkpoint_to_resume(ss->store, ss->view.study.name, t, t->attempt, &there, err));
+    return there ? ST_OK : sched_study_settle(ss, t, NULL, err);
+}
+
 /* The trial is the client's now. */
 static enum status give(struct sched_study *ss, size_t i, const char *client, struct held **ret_held, struct error *err)
 {
@@ -122,6 +135,7 @@ static enum status give(struct sched_study *ss, size_t i, const char *client, st
 
     TRY(lease_make_token(&lease, "", err));
     snprintf(lease.client, sizeof lease.client, "%s", client);
+    TRY(forget_device(ss, t, err));
     lease.until_ms = clock_utc_ms() + (int64_t)(1000 * lease_s(ss));
     STORE_INSIST(rc, ss->store, err, store_lease_give(ss->store, &lease, err));
     TRY(rc);

@@ -21,6 +21,7 @@
 #include "sweep/controller/trial/flight.h"
 #include "sweep/controller/device_fits.h"
 #include "sweep/controller/scheduler.h"
+#include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/supervise/worker_process.h"
 #include "sweep/proposals/confirm.h"
@@ -241,6 +242,26 @@ bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_
     return found;
 }
 
+static void set_text(char **text, const char *value)
+{
+    mem_free(*text);
+    *text = value != NULL ? mem_strdup(value) : NULL;
+}
+
+enum status sched_study_settle(struct sched_study *ss, struct trial *t, const struct run_device *device,
+                               struct error *err)
+{
+    MEM_LOCAL char *text = NULL;
+    enum status rc = run_config_settle(&ss->view, t, device, &text, err);
+
+    if (rc != ST_OK || text == NULL)
+        return rc;
+    STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
+    if (rc == ST_OK)
+        set_text(&t->config, text);
+    return rc;
+}
+
 static int64_t trial_seed(int64_t study_seed, int64_t number)
 {
     return (int64_t)(rng_split(rng_seed((uint64_t)study_seed), (uint64_t)number).key & 0x7fffffff);
@@ -327,9 +348,13 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
                             const char *result_json, struct error *err)
 {
     AT_END(trial_free) struct trial trial = {0};
+    MEM_LOCAL char *settled = NULL; /* not for a device of this controller, which proposals may name */
     enum status rc = make_trial(ss, 0, x, env, origin, seed, NAN, &trial, err);
     const char *row = track_rows_result(ss->track, result);
 
+    THEN(rc, run_config_settle(&ss->view, &trial, NULL, &settled, err));
+    if (settled != NULL)
+        set_text(&trial.config, settled);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err,
                      store_trial_add(ss->store, &trial, result, client, key, result_json, row, err));
@@ -616,12 +641,6 @@ double sched_study_running_s(const struct sched_study *ss, const struct schedule
 double sched_study_at_risk_s(const struct sched_study *ss, const struct scheduler *s)
 {
     return sum_flights(ss, s, flight_at_risk_s);
-}
-
-static void set_text(char **text, const char *value)
-{
-    mem_free(*text);
-    *text = value != NULL ? mem_strdup(value) : NULL;
 }
 
 /* Has any trial ended with all that its study needs? */

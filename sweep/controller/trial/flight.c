@@ -55,24 +55,15 @@ static enum status settle_config(struct sched_study *ss, struct trial *t, const 
 {
     const struct run_device device = {w->kind, w->vector_units, w->threads};
     const bool same = ss->kind[0] != '\0' && strcmp(w->kind, ss->kind) == 0;
-    char *text = NULL;
-    enum status rc;
 
     /* Proposed since then, it names this device already: to parse and write it again would cost more than the rest. */
-    if (same && (size_t)t->number >= ss->kind_from)
+    if (same && t->attempt == 0 && (size_t)t->number >= ss->kind_from)
         return ST_OK;
-    TRY(run_config_settle(&ss->view, t, &device, &text, err));
     if (!same && strcmp(w->kind, "cuda") == 0 && !setup_is_program(ss->setup)) { /* a CPU has more to settle */
         snprintf(ss->kind, sizeof ss->kind, "%s", w->kind);
         ss->kind_from = ss->view.n;
     }
-    if (text == NULL)
-        return ST_OK;
-    STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
-    if (rc == ST_OK)
-        copy_text(&t->config, text);
-    mem_free(text);
-    return rc;
+    return sched_study_settle(ss, t, &device, err);
 }
 
 enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double hang_s, double now_s,
@@ -88,7 +79,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     enum status rc;
 
     TRY(checkpoint_to_resume(ss->store, ss->view.study.name, t, t->attempt, &resume, err));
-    if (!resume && t->attempt == 0) /* a checkpoint names the config that it was made with */
+    if (!resume) /* a checkpoint names the config that it was made with */
         TRY(settle_config(ss, t, w, err));
     STORE_INSIST(rc, ss->store, err,
                  resume ? store_trial_resume(ss->store, t->id, w->device, slot->name, err)

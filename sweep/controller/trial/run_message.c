@@ -1,5 +1,7 @@
 /* run_message.c - a trial as a worker gets it, and its result as the worker sends it. */
 #include "sweep/controller/trial/run_message.h"
+
+#include "base/config/config.h"
 #include "study/space/branches.h"
 #include "study/setup/outcomes.h"
 #include "study/space/search.h"
@@ -63,23 +65,27 @@ enum status run_config_settle(const struct study_view *v, const struct trial *t,
                               char **ret_text, struct error *err)
 {
     struct setup_override overrides[3] = {
-        {.key = "train.device"}, {.key = "train.threads"}, {.key = "train.vector_units"}};
+        {.key = "train.device"}, {.key = "train.vector_units"}, {.key = "train.threads"}};
     struct setup *setup = NULL, *settled = NULL;
-    bool cpu = strcmp(d->kind, "cpu") == 0;
+    bool cpu = d != NULL && strcmp(d->kind, "cpu") == 0;
     struct error wrong = {0};
     enum status rc;
 
     *ret_text = NULL;
-    if (d->kind[0] == '\0' || setup_is_program(v->setup))
+    if (setup_is_program(v->setup) || (d != NULL && d->kind[0] == '\0'))
         return ST_OK;
     rc = trial_setup(t, &setup, &wrong);
     if (rc != ST_OK) /* the worker will report what is wrong with the config */
         return rc == ST_CONFIG ? ST_OK : FAIL(err, rc, "%s", wrong.text);
-    snprintf(overrides[0].value, sizeof overrides[0].value, "%s", d->kind);
-    snprintf(overrides[1].value, sizeof overrides[1].value, "%lld",
-             (long long)(setup->train.threads == 0 ? d->threads : setup->train.threads));
-    snprintf(overrides[2].value, sizeof overrides[2].value, "%s", d->vector_units);
-    rc = setup_derive(setup, overrides, cpu ? 3 : 1, "the worker", &settled, err);
+    for (size_t i = 0; i < 2 && d == NULL; i++)
+        snprintf(overrides[i].value, sizeof overrides[i].value, "%s", config_peek(v->setup->config, overrides[i].key));
+    if (d != NULL) {
+        snprintf(overrides[0].value, sizeof overrides[0].value, "%s", d->kind);
+        snprintf(overrides[1].value, sizeof overrides[1].value, "%s", d->vector_units);
+        snprintf(overrides[2].value, sizeof overrides[2].value, "%lld",
+                 (long long)(setup->train.threads == 0 ? d->threads : setup->train.threads));
+    }
+    rc = setup_derive(setup, overrides, d == NULL ? 2 : cpu ? 3 : 1, "the worker", &settled, err);
     if (rc == ST_OK)
         rc = setup_to_ini(settled, ret_text, err);
     setup_destroy(settled);
