@@ -500,6 +500,7 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
     n = batch_size(ss, n_free, ahead, plan.at_once);
     plan_again(ss, &plan, n, n_free, ahead);
     ss->asked_at = n_ended(ss);
+    ss->slept = false;
     evidence_ask(&ss->evidence, &ss->view, &plan, n);
     proposer_ask(ss->proposer, &ss->view.history, next_number(&ss->view), &plan, n);
     return ST_OK;
@@ -538,6 +539,12 @@ static enum status queue_proposal(struct sched_study *ss, const struct proposal 
     return rc;
 }
 
+void sched_study_slept(struct sched_study *ss, double gap_s)
+{
+    ss->slept = true;
+    leases_slept(ss, gap_s);
+}
+
 enum status sched_study_collect(struct sched_study *ss, struct error *err)
 {
     struct proposal proposal;
@@ -557,6 +564,8 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
+    if (ss->slept)
+        proposal.seconds = NAN;
     ss->slow_s = fmax(proposal.seconds, SLOW_KEPT * ss->slow_s);
     return queue_proposal(ss, &proposal, err);
 }

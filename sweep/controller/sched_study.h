@@ -45,6 +45,7 @@ struct sched_study {
     int wake_fd; /* the scheduler's, for the proposer */
     struct track_rows *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
+    bool slept; /* the program stood still since a proposal was asked for last: how long it took is not known */
     double slow_s; /* seconds that the slowest recent batch of proposals took; each later one lowers it by 2 % */
     size_t asked_at; /* trials that had ended when a proposal was asked for last */
     size_t confirmed_at; /* the same, when what to confirm was looked for last */
@@ -74,6 +75,7 @@ void sched_study_destroy(struct sched_study *ss); /* after scheduler_remove or s
 /* Sets the state in the store and in the view. */
 enum status sched_study_set_state(struct sched_study *ss, enum study_state state, const char *rule, const char *text,
                                   struct error *err) MUST_USE;
+void sched_study_slept(struct sched_study *ss, double gap_s); /* the program stood still for gap_s */
 /* How many trials it could hand out now; INT64_MAX: without limit. */
 int64_t sched_study_wants(const struct sched_study *ss);
 int64_t sched_study_wants_slots(const struct sched_study *ss); /* the same to slots of this controller */

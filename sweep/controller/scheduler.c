@@ -548,7 +548,7 @@ static enum status take_events(struct scheduler *s, struct error *err)
     gap_s = workers_begin(&s->workers, s->fds, s->now_s);
     if (gap_s > 0) {
         for (size_t i = 0; i < s->n_studies; i++)
-            leases_slept(s->studies[i], gap_s);
+            sched_study_slept(s->studies[i], gap_s);
         event_ring_add(&s->workers.events, "the program stood still for %.0f s", gap_s);
     }
     TRY(take_worker_events(s, err));

@@ -93,6 +93,8 @@ void supervise_slept(struct workers *ws, double gap_s)
     for (size_t i = 0; i < ws->n; i++) {
         ws->v[i].heard_s += gap_s;
         ws->v[i].started_s += gap_s;
+        ws->v[i].busy_s += gap_s;
+        ws->v[i].dying_s += gap_s;
     }
     EACH_SLOT (ws, slot)
         if (slot->runs)

@@ -41,6 +41,7 @@ struct place {
     size_t most_queued; /* trials of one study, while another began */
     const char *says; /* what is written to it, a byte after every 10 trials */
     int said; /* bytes or pairs of commands written to it */
+    size_t slept_at; /* trial whose proposal was being made when the program stood still */
     char starts[1024]; /* (n_starts) 'a' or 'b': whose trials began, in turn */
     size_t n_starts, part_at[3];
     int pipe[2];

@@ -1,6 +1,8 @@
-/* test_clients.c - trials of clients outside, in a scheduler that has workers too: what their configs name. */
+/* test_clients.c - trials of clients outside, in a scheduler that has workers too: what their configs name, and a
+ * program that stands still meanwhile. */
 #include "sched_test.h"
 #include "sweep/controller/leases.h"
+#include "sweep/proposals/proposer.h"
 
 /* A client gets a trial that was proposed for the GPU and gives it back, trains the next one, and adds one that was
  * trained elsewhere. */
@@ -67,6 +69,55 @@ SCHED_TEST(what_clients_train_does_not_name_the_gpu_here)
     }
     assert_int_equal(n_here, 1); /* what was given back */
     assert_int_equal(n_elsewhere, 2);
+}
+
+/* A client gets a trial, the program stands still while a proposal is made, the client returns its result. */
+static void stand_still(void *ctx, short revents)
+{
+    struct place *p = ctx;
+    struct sched_study *ss = p->runs[0];
+    const struct trial_result result = {.state = TRIAL_DONE, .score = 1, .perf = NAN, .cost_s = 1, .device_s = NAN};
+    const double x[] = {0.02, 0.95};
+    struct held *held = NULL;
+    bool again;
+    char byte;
+
+    (void)revents;
+    if (p->said == 2 && p->slept_at == 0 && !proposer_is_busy(ss->proposer))
+        return; /* it is called again */
+    assert_int_equal(read(p->pipe[0], &byte, 1), 1);
+    if (byte == 'g') {
+        OK(sched_study_queue(ss, x, "enqueued", NAN, err));
+        OK(leases_give(p->sched, ss, "client", &held, &again, err));
+        assert_non_null(held);
+    } else if (byte == 's') {
+        p->slept_at = ss->view.n;
+        p->sched->workers.now_s -= 3600;
+        ss->leases.v[0].until_s -= 1800; /* it ends in the middle of that hour */
+    } else {
+        assert_int_equal(ss->leases.n, 1);
+        OK(leases_finish(p->sched, ss, &ss->leases.v[0], &result, "{}", err));
+    }
+}
+
+SCHED_TEST(a_standstill_is_no_silence_and_no_time_of_a_proposal)
+{
+    size_t n_known = 0;
+
+    add_device(p, "ok", 1);
+    create_study(p, "a", "sobol", 50, 1);
+    struct sched_study *ss = serve(p, "a");
+    assert_int_equal(pipe(p->pipe), 0);
+    OK(scheduler_watch(p->sched, p->pipe[0], POLLIN, stand_still, p, err));
+    p->sched->listener.on_trial_end = ask_after_trial;
+    p->says = "gst";
+    OK(scheduler_run(p->sched, err));
+    (void)load_stored(p, ss);
+    for (size_t i = 0; i < p->n_stored; i++)
+        n_known += p->stored[i].seen != NULL && isfinite(p->stored[i].propose_s);
+    assert_true(n_known > 0); /* a busy machine may stand still in fact, now and then */
+    assert_non_null(p->stored[p->slept_at].seen); /* it was proposed */
+    assert_true(isnan(p->stored[p->slept_at].propose_s));
 }
 
 SCHED_PROGRAM("sweep clients")

@@ -224,6 +224,10 @@ SUPERVISE_TEST(a_program_that_stood_still_judges_nobody)
     assert_true(slot->slept); /* what it has cost by the clock is no overrun */
     assert_true(slot->progress_s == p->s->now_s && slot->asked_s == 0); /* nor does it hang */
     assert_true(w->heard_s == p->s->now_s);
+    slot->runs = false;
+    supervise_round(p->s); /* nor had it nothing to do */
+    assert_int_equal(w->state, WORKER_READY);
+    assert_false(w->leaving);
     assert_true(workers_begin(p->s, NULL, p->s->now_s + 1) == 0);
 }
 
