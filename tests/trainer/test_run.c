@@ -124,7 +124,7 @@ static struct train_result run(struct setup *s, struct watch *w)
     return result;
 }
 
-/* As Ctrl-Z and `fg` do, for a second; again if `fg` came before. */
+/* As Ctrl-Z and `fg` do, for 3 s, less what passes between the two lines below; again if `fg` came before. */
 static bool stop_and_continue(void *ctx)
 {
     int *n_asked = ctx;
@@ -135,7 +135,7 @@ static bool stop_and_continue(void *ctx)
     child = fork();
     if (child == 0) {
         while (getppid() == parent) {
-            usleep(1000000);
+            sleep(3);
             kill(parent, SIGCONT);
         }
         _exit(0);
