@@ -150,8 +150,8 @@ static enum status give(struct sched_study *ss, size_t i, const char *client, st
     return track_rows_start(ss->track, t, t->attempt > 1, err);
 }
 
-enum status leases_give(struct scheduler *s, struct sched_study *ss, const char *client, struct held **ret_held,
-                        bool *ret_again, struct error *err)
+enum status leases_give(struct sched_study *ss, const char *client, struct held **ret_held, bool *ret_again,
+                        struct error *err)
 {
     struct error why = {0};
     enum status rc;

@@ -35,8 +35,8 @@ size_t leases_ahead(const struct sched_study *ss);
 double leases_elapsed_s(const struct held *held);
 double leases_running_s(const struct sched_study *ss); /* training of these so far */
 /* The trial that the client has, or the first of the queue; *ret_held NULL: none is queued. */
-enum status leases_give(struct scheduler *s, struct sched_study *ss, const char *client, struct held **ret_held,
-                        bool *ret_again, struct error *err) MUST_USE;
+enum status leases_give(struct sched_study *ss, const char *client, struct held **ret_held, bool *ret_again,
+                        struct error *err) MUST_USE;
 /* Extends the lease. report: NULL for none. cost_s: NaN when unknown. */
 enum status leases_report(struct sched_study *ss, struct held *held, int64_t seq, double cost_s,
                           struct metric_report *report, struct error *err) MUST_USE;

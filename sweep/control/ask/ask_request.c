@@ -104,10 +104,10 @@ static enum status on_ask(struct ask *a, struct error *err)
     TRY(check_client(client, err));
     if (a->ss == NULL)
         return ask_elsewhere(a, err);
-    TRY(leases_give(s, a->ss, client, &held, &again, err));
+    TRY(leases_give(a->ss, client, &held, &again, err));
     if (held == NULL) {
         TRY(sched_study_ask(a->ss, s, err)); /* the first trial is there at once */
-        TRY(leases_give(s, a->ss, client, &held, &again, err));
+        TRY(leases_give(a->ss, client, &held, &again, err));
     }
     if (held == NULL) {
         no_trial(a);

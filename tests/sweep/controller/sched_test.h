@@ -40,6 +40,7 @@ struct place {
     int woken; /* times the watched pipe was read */
     size_t most_queued; /* trials of one study, while another began */
     const char *says; /* what is written to it, a byte after every 10 trials */
+    double looked_s; /* of the last look at the store that was seen */
     int said; /* bytes or pairs of commands written to it */
     size_t slept_at; /* trial whose proposal was being made when the program stood still */
     char starts[1024]; /* (n_starts) 'a' or 'b': whose trials began, in turn */

@@ -24,7 +24,7 @@ static void on_client(void *ctx, short revents)
     }
     OK(sched_study_queue(ss, x, "enqueued", NAN, err));
     assert_non_null(strstr(ss->view.trials[ss->view.n - 1].config, "device = cuda"));
-    OK(leases_give(p->sched, ss, "client", &held, &again, err));
+    OK(leases_give(ss, "client", &held, &again, err));
     assert_non_null(strstr(ss->view.trials[held->i].config, "device = cpu"));
     if (byte == 'r')
         OK(leases_end(p->sched, ss, held, LEASE_RETURNED, err));
@@ -88,7 +88,7 @@ static void stand_still(void *ctx, short revents)
     assert_int_equal(read(p->pipe[0], &byte, 1), 1);
     if (byte == 'g') {
         OK(sched_study_queue(ss, x, "enqueued", NAN, err));
-        OK(leases_give(p->sched, ss, "client", &held, &again, err));
+        OK(leases_give(ss, "client", &held, &again, err));
         assert_non_null(held);
     } else if (byte == 's') {
         p->slept_at = ss->view.n;
@@ -118,6 +118,47 @@ SCHED_TEST(a_standstill_is_no_silence_and_no_time_of_a_proposal)
     assert_true(n_known > 0); /* a busy machine may stand still in fact, now and then */
     assert_non_null(p->stored[p->slept_at].seen); /* it was proposed */
     assert_true(isnan(p->stored[p->slept_at].propose_s));
+}
+
+/* A node falls silent while the program stands still; then it has time to report before it loses its trial. */
+static void wake_beside_a_node(void *ctx, short revents)
+{
+    struct place *p = ctx;
+    struct sched_study *ss = p->runs[0];
+    struct lease lease = {.client = "n/cpu", .token = NODE_TOKEN "1"};
+    const double x[] = {0.02, 0.95};
+
+    (void)revents;
+    if (p->said > 1 && p->sched->nodes.looked_s <= p->looked_s)
+        return; /* it is called again */
+    if (p->said == 1) {
+        OK(sched_study_queue(ss, x, "enqueued", NAN, err));
+        OK(store_lease_claim(p->store, ss->view.study.id, -1, &lease, err));
+        p->sched->workers.now_s -= 3600;
+    } else {
+        OK(store_lease_find(p->store, NODE_TOKEN "1", &lease, err));
+        bool open = lease.state == LEASE_OPEN;
+        lease_free(&lease);
+        assert_true(open || p->said > 3);
+        if (!open)
+            scheduler_stop(p->sched);
+        if (p->said >= 3) /* two looks at the store have left it alone; in fact a busy machine may stand still again */
+            p->sched->nodes.woke_s -= NODE_SILENT_S;
+    }
+    p->looked_s = p->sched->nodes.looked_s;
+    p->said++;
+}
+
+SCHED_TEST(a_node_that_stood_still_too_may_report_first)
+{
+    add_device(p, "ok", 1);
+    create_study(p, "a", "sobol", 100000, 1);
+    (void)serve(p, "a");
+    assert_int_equal(pipe(p->pipe), 0);
+    OK(scheduler_watch(p->sched, p->pipe[0], POLLIN, wake_beside_a_node, p, err));
+    p->said = 1;
+    assert_int_equal(write(p->pipe[1], "w", 1), 1); /* it is never read */
+    assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED); /* it has lost it in the end */
 }
 
 SCHED_PROGRAM("sweep clients")
