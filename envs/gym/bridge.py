@@ -4,7 +4,8 @@ starts it as `python -c TEXT JSON`, one process for each core; tensors lie in me
 Descriptors: 3 wakes one of us that sleeps, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there too, when
 the process crashes or is killed for hanging). Commands and their answers are words of the shared memory, `line` below
 (envs/gym/gym_helper.h): r resets instances first to end, s steps them. Instance i belongs to process i modulo their number; of a
-vector environment (kind "vector" and "envpool") a process has neighbours, which are one object. A byte ! says that something was raised.
+vector environment (kind "vector" and "envpool") a process has neighbours, which are one object. A byte ! says that something was raised,
+? that the user can put it right.
 
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
 first of the new episode, and the last of the old one is kept where it was truncated."""
@@ -14,6 +15,7 @@ import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, 
 
 TASK = json.loads(sys.argv[1])
 WHOLE = "biu"  # kinds of numpy's types: flags and whole numbers
+LINE_MAX = 300  # bytes; of a traceback the program reads the end, which one line must not fill
 CHOICES_MAX = 65536  # of a Discrete: the network has weights for each one
 ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS, LATE, PLANES = 0, 1, 2, 8, 9, 10, 11, 12, 13  # in struct gym_line
 
@@ -63,6 +65,8 @@ def make_env(n=1):
     """The environment of ID, MODULE:ID or MODULE:CLASS; a module is found from the folder env.path too."""
     module, _, name = TASK["id"].rpartition(":")
     kwargs = keywords()
+    if module.startswith(".") or "/" in module:
+        raise Refused(f"'{module}' is no module's name, which has neither a folder nor .py in it; env.path names the folder that holds it")
     if module:
         try:
             loaded = importlib.import_module(module)
@@ -70,7 +74,7 @@ def make_env(n=1):
             if not (module + ".").startswith(f"{error.name}."):
                 raise
             raise Refused(f"no module '{error.name}' in the folder {TASK['path']} or in {sys.executable}; env.path names "
-                          "the folder that holds it") from None
+                          "the folder that holds it" + ("; a module's name is without .py" if module.endswith(".py") else "")) from None
         if name not in gymnasium.registry and callable(getattr(loaded, name, None)):
             if TASK["kind"] == "vector":
                 raise Refused(f"{name} is a class; env.vector needs an id that is registered with a vector_entry_point")
@@ -128,6 +132,9 @@ def is_ours(error):
 
 def spaces_of(env):
     """Those of one instance."""
+    if TASK["kind"] == "gym" and isinstance(env, gymnasium.vector.VectorEnv):
+        raise Refused(f"it is a vector environment of {env.num_envs} instances, and one instance is needed; env.vector takes an id that is "
+                      "registered with a vector_entry_point")
     one = "single_" if hasattr(env, "single_observation_space") else ""
     for name in ("observation_space", "action_space"):
         space = getattr(env, one + name, None)
@@ -142,8 +149,8 @@ def blame(error, what, gave):
     """An exception of ours over what an environment returned, or does not take, becomes one that says that."""
     if not isinstance(error, Refused) and is_ours(error):
         told = f"its {what} returned {' '.join(repr(gave).split())[:100]}" if gave is not None else f"its {what} was called"
-        raise (type(error) if len(error.args) == 1 else ValueError)(
-            f"{error}; {told}; a step returns (observation, reward, terminated, truncated, info), reset(seed=, options=) "
+        raise (type(error) if len(error.args) == 1 and not isinstance(error, KeyError) else ValueError)(
+            f"{'it has no ' if isinstance(error, KeyError) else ''}{error}; {told}; a step returns (observation, reward, terminated, truncated, info), reset(seed=, options=) "
             "(observation, info)") from None
 
 
@@ -294,6 +301,16 @@ def observation(space, left_out, where="", keep=None, first=()):
 
 # ---- actions: heads (size, low, high), and a function from an agent's choices and numbers to an action ----
 
+def bounds_of(space):
+    """As 32-bit numbers, none beyond the space's own; None if one is infinite."""
+    with np.errstate(over="ignore"):
+        low, high = space.low.astype(np.float32), space.high.astype(np.float32)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return None
+    return (np.where(low < space.low, np.nextafter(low, np.float32(np.inf)), low),
+            np.where(high > space.high, np.nextafter(high, np.float32(-np.inf)), high))
+
+
 def action(space, heads):
     at, shape = len(heads), space.shape
     most = max(np.array(getattr(space, "nvec", getattr(space, "n", 0))).reshape(-1), default=0)
@@ -301,22 +318,23 @@ def action(space, heads):
         raise Refused(f"its actions are {space!s:.100}, with {most} choices, each of which would be an output of the network, at most {CHOICES_MAX} "
                       "can be trained; gymnasium.wrappers.TransformAction makes fewer of them, or several components")
     if isinstance(space, spaces.Discrete):
-        start = int(space.start)
+        start, kind = int(space.start), space.dtype.type  # numpy's, as of space.sample()
         heads.append((int(space.n), 0, 0))
-        return lambda choices, reals: choices[at] + start
+        return lambda choices, reals: kind(choices[at] + start)
     if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
         sizes = space.nvec.reshape(-1) if hasattr(space, "nvec") else [2] * math.prod(shape)
         start, dtype, end = getattr(space, "start", 0), space.dtype, at + len(sizes)
         heads.extend((int(n), 0, 0) for n in sizes)
         return lambda choices, reals: (np.array(choices[at:end]).reshape(shape) + start).astype(dtype)
     if isinstance(space, spaces.Box):
-        with np.errstate(over="ignore"):
-            low, high = space.low.astype(np.float32), space.high.astype(np.float32)
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        bounds = bounds_of(space)
+        if bounds is None or not (bounds[0] < bounds[1]).all():
             raise Refused(f"its actions are {space}, without bounds, or with bounds that are the same or infinite as 32-bit numbers; "
                           "gymnasium.wrappers.RescaleAction gives it others")
-        heads.extend((0, float(lo), float(hi)) for lo, hi in zip(space.low.reshape(-1), space.high.reshape(-1)))
+        heads.extend((0, float(lo), float(hi)) for lo, hi in zip(*(bound.reshape(-1) for bound in bounds)))
         end, dtype = len(heads), space.dtype
+        if dtype.kind in WHOLE:
+            return lambda choices, reals: np.rint(reals[at:end]).astype(dtype).reshape(shape)
         return lambda choices, reals: np.array(reals[at:end], dtype=dtype).reshape(shape)
     if isinstance(space, spaces.Tuple):
         parts = [action(inner, heads) for inner in space.spaces]
@@ -378,6 +396,8 @@ def actions(space, heads):
     action(space, heads)  # which refuses what cannot be trained
     end, dtype, shape, start = len(heads), space.dtype, space.shape, getattr(space, "start", 0)
     if isinstance(space, spaces.Box):
+        if dtype.kind in WHOLE:
+            return lambda choices, reals: np.rint(reals[:, at:end]).astype(dtype).reshape(-1, *shape)
         return lambda choices, reals: reals[:, at:end].astype(dtype).reshape(-1, *shape)
     if isinstance(space, spaces.Discrete) and start == 0:  # the quick way, of what is most common
         return lambda choices, reals: choices[:, at].astype(dtype)
@@ -706,6 +726,11 @@ def serve():
     instances.close()
 
 
+def tell(text, mark):
+    os.write(5, text.replace("\0", " ").encode(errors="replace"))
+    os.write(3, mark)
+
+
 settle()
 try:
     import_libraries()
@@ -716,8 +741,7 @@ try:
     else:
         serve()
 except Refused as error:
-    os.write(5, str(error).encode(errors="replace"))
-    os.write(3, b"!")
+    tell(str(error), b"?")
 except BaseException as error:
     text = traceback.format_exc()
     if isinstance(error, ModuleNotFoundError):
@@ -726,8 +750,7 @@ except BaseException as error:
         sys.stderr.write(text)
     except (OSError, ValueError, AttributeError):
         pass  # closed by an environment
-    os.write(5, text.encode(errors="replace"))
-    os.write(3, b"!")
+    tell("\n".join(line.encode(errors="replace")[:LINE_MAX].decode(errors="ignore") for line in text.split("\n")), b"!")
 try:
     sys.stderr.flush()
 finally:

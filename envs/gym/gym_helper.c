@@ -178,14 +178,14 @@ static void kill_and_reap(struct gym_helper *helper, int signal_number)
     }
 }
 
-static enum status raised(const struct gym_helper *helper, const char *what, struct error *err)
+static enum status raised(const struct gym_helper *helper, const char *what, bool refused, struct error *err)
 {
     char text[TEXT_BYTES], line[TEXT_BYTES], place[64];
     off_t size = lseek(helper->text_fd, 0, SEEK_END), from = size > TEXT_BYTES - 1 ? size - (TEXT_BYTES - 1) : 0;
     ssize_t got = pread(helper->text_fd, text, TEXT_BYTES - 1, from);
 
     text[got > 0 ? got : 0] = '\0';
-    if (from == 0 && strncmp(text, "Traceback", 9) != 0 && strstr(text, "\nTraceback") == NULL)
+    if (refused)
         return FAIL(err, ST_CONFIG, "%s", text);
     return FAIL(err, ST_IO, "Python raised an exception %s: %s", where(helper, what, place), in_one_line(text, line));
 }
@@ -304,7 +304,7 @@ enum status gym_helper_wait(struct gym_helper *helper, const char *what, double 
             if (got != 1)
                 return died(helper, what, err);
             if (answer != '+')
-                return raised(helper, what, err);
+                return raised(helper, what, answer == '?', err);
             if (helper->n_received == 0 || gym_helper_spin_ns() == 0)
                 break;
             continue;

@@ -86,6 +86,10 @@ class Guess(gymnasium.Env):
                 raise ValueError("nobody hears")
             if self.fault == "long":
                 reward = 10**400
+            if self.fault == "wide":
+                raise ValueError("the board " + chr(0) + " " + chr(228) * 10000)
+            if self.fault == "group":
+                raise ExceptionGroup("both", [ValueError("the board"), ValueError("the pieces")])
             if self.fault == "print":
                 print("a line for the terminal")
         if self.fault == "one":  # as environments for a vector of one give it
@@ -117,6 +121,27 @@ class Bound(Guess):
     def __init__(self, low, high):
         super().__init__()
         self.action_space = spaces.Box(float(low), float(high), (2,), np.float64)
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return super().step(0)
+
+
+class Echo(Guess):
+    """What it is given is what it observes."""
+    observation_space = spaces.Box(-9, 9, (4,), np.float64)
+    action_space = spaces.Tuple((spaces.Discrete(3, start=1), spaces.Box(-2, 2, (1,), np.int32)))
+
+    def look(self):
+        return np.zeros(4)
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return np.array([action[0].item(), action[1][0], 0, 0]), 0.0, False, False, {}
+
+
+def vector():
+    return gymnasium.make_vec("CartPole-v1", num_envs=2)
 
 
 def nothing():
@@ -150,6 +175,11 @@ class Mixed(gymnasium.Env):
         return self.look(), 1.0, False, self.n == 6, {}
 '''
 MINE += '''
+
+class Partial(Mixed):
+    def look(self):
+        return {key: part for key, part in super().look().items() if key != "turn" or self.n < 3}
+
 
 class Many(Mixed):
     def __init__(self, n=9, choices=2):
@@ -385,6 +415,16 @@ def test_spaces_of_every_kind(folder):
     equal((shape["obs_size"], [h["size"] for h in shape["heads"]], shape["may_truncate"]), (4 + 3 + 2 + 2 + 3, [2, 4, 3, 2], True))
     out, _ = run("env", "check", "gym:boards:Mixed", "--steps", 60, "--seconds", tap.PATIENCE_S, cwd=folder, env=environment)
     assert "FAULT" not in out and "speed" in out, out
+    # bounds that no 32-bit number has, which actions reach; choices are numpy's numbers, whole numbers are the nearest ones
+    run("train", "gym:boards:Bound", *python, *TINY, "-q", "--env.kwargs", '{"low": -0.1, "high": 0.1}', cwd=folder)
+    bridge = Bridge(folder, 4, id="boards:Echo", kind="gym", kwargs="")
+    bridge.ask(b"r")
+    for i, (choice, number) in enumerate(((0, -1.6), (1, -0.4), (2, 0.6), (0, 1.4))):
+        struct.pack_into("=2i", bridge.map, bridge.at["actions"][0] + 8 * i, choice, 0)
+        struct.pack_into("=2f", bridge.map, bridge.at["reals"][0] + 8 * i, 0, number)
+    bridge.ask(b"s")
+    equal(bridge.get("obs"), [[1, -2, 0, 0], [2, 0, 0, 0], [3, 1, 0, 0], [1, 1, 0, 0]])
+    bridge.close()
 
 
 def test_images(folder):
@@ -587,6 +627,7 @@ def test_what_it_breaks_is_said(folder):
                               ("crash", "signal 11", 1), ("shape", "has the shape (3,), its space (2,)", 1),
                               ("nan", "number 1 of an observation", 1), ("reward", "a reward of instance", 1),
                               ("rewards", "its reward is array([", 2), ("long", "its reward is 1000", 2), ("mute", "ValueError: nobody hears", 1),
+                              ("wide", "ValueError: the board   \u00e4\u00e4\u00e4", 1), ("group", "ExceptionGroup", 1),
                               ("old", "its step returned (array([", 1), ("flag", "its step returned (array([", 1),
                               ("none", "its step returned (None", 1), ("again", "its reset returned array([", 1), ("make", "RuntimeError: the board is missing", 1)):
         message = faulty(folder, fault, code)
@@ -598,9 +639,10 @@ def test_what_it_breaks_is_said(folder):
     for low, high in ((0, "inf"), (-1e308, 1e308), (1, 1 + 1e-12)):
         fails("train", "gym:boards:Bound", *mine(folder), *TINY, "-q", "--env.kwargs", json.dumps({"low": low, "high": high}), code=2,
               says=["bounds", "RescaleAction"], cwd=folder)
-    for name, text in (("Parallel", ["its observation_space is <bound method", "needs a wrapper"]), ("nothing", "its observation_space is None"),
+    for name, text in (("Parallel", ["its observation_space is <bound method", "needs a wrapper"]), ("nothing", "its observation_space is None"), ("vector", "it is a vector environment of 2 instances"),
                        ("Shaped", ["missing 1 required positional argument: 'size'", "env.kwargs"])):
         fails("train", "gym:boards:" + name, *mine(folder), *TINY, "-q", code=2, says=text, cwd=folder)
+    fails("train", "gym:boards:Partial", *mine(folder), *TINY, "-q", code=1, says="it has no 'turn'; its step returned", cwd=folder)
     fails("train", "gym:boards:Missing", *mine(folder), *TINY, "-q", code=1, says=["No module named 'no_such'", "-m pip install"], cwd=folder)
     fails("train", "gym:boards:Scaled", *mine(folder), *TINY, "-q", code=1, says="numbers of float64 that are no bytes", cwd=folder)
     message = faulty(folder, "hang", more=("--env.timeout_s", "3"))
@@ -627,6 +669,7 @@ def test_wrong_names(folder):
     fails("train", "gym:CartPole-v1", "pong", code=2, says="two games are named")
     python = mine(folder)
     for game, text in (("gym:CartPol-v1", "CartPole"), ("gym:nowhere:X-v0", "no module 'nowhere'"),
+                       ("gym:./boards.py:Guess", "no module's name"), ("gym:boards.py:Guess", "without .py"),
                        ("gym:boards:Gess", "does boards register it"), ("gym:CartPole-v77", "CartPole")):
         fails("train", game, *python, code=2, says=text, cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
