@@ -2,6 +2,7 @@
  * Invariant: the library appears whole or not at all, so that a process that has the old one open keeps it. */
 #include "base/base.h"
 #include "base/os/file.h"
+#include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/plugin/headers.h"
@@ -294,15 +295,15 @@ static enum status build(struct build *b, struct error *err)
 /* A look at what was built, by a child: it says whether it can be used. */
 static enum status show(const struct build *b, struct error *err)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], named[PATH_MAX + 2];
     const struct env_def *def;
-    const char *here = strchr(b->out, '/') != NULL ? "" : "./";
 
     if (realpath(b->out, path) == NULL)
         return FAIL(err, ST_IO, "env build: %s: %s", b->out, strerror(errno));
     TRY(env_open(path, &def, err));
-    printf("%s: game %s, %zu option%s%s; next: trawl env check %s%s\n", b->out, def->name, def->options.n_defs,
-           def->options.n_defs == 1 ? "" : "s", b->nvcc[0] != '\0' ? ", GPU code" : "", here, b->out);
+    snprintf(named, sizeof named, "%s%s", strchr(b->out, '/') != NULL ? "" : "./", b->out);
+    printf("%s: game %s, %zu option%s%s; next: trawl env check %s\n", b->out, def->name, def->options.n_defs,
+           def->options.n_defs == 1 ? "" : "s", b->nvcc[0] != '\0' ? ", GPU code" : "", SHELL_WORD(named));
     return ST_OK;
 }
 

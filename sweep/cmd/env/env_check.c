@@ -88,6 +88,8 @@ static bool check_random(struct check *c)
         printf("note   no episode ended within %lld random steps\n", (long long)t);
     if (ok && !isnan(perf) && !(perf >= 0 && perf <= 1 + 1e-6))
         ok = fault("perf is %g on average; it has to lie in [0, 1] (a training counts the nearer end)", perf);
+    if (ok && !isfinite(log.score))
+        ok = fault("the score of an episode that ended is no finite number");
     if (ok && fabsf(largest.value) > LARGE_OBS)
         printf("note   number %zu of an observation is %g, the largest of all; a network learns best from about [-1, "
                "1]: scale it in the game, or set policy.norm_obs = true\n",

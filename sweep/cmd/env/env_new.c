@@ -35,6 +35,8 @@ static enum status check_name(const char *name, struct error *err)
     for (size_t i = 0; i < sizeof macros / sizeof macros[0]; i++)
         if (strcmp(name, macros[i]) == 0)
             return FAIL(err, ST_USAGE, "env new: '%s' is a macro of C or of its headers; choose another name", name);
+    if (strcmp(name, "trawl_env") == 0)
+        return FAIL(err, ST_USAGE, "env new: trawl_env.h is the header that games include; choose another name");
     return ST_OK;
 }
 

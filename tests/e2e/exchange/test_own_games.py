@@ -3,6 +3,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -25,6 +26,7 @@ FAULTS = {
     "an observation is no finite number, or was not written": ("obs[1] = ", "if (state->apple_y < 9) obs[1] = "),
     "ended the process by exit()": ("state->apple_y++;", "state->apple_y++; { extern void exit(int); if (actions[0] == 2) exit(0); }"),
     "perf is 2 on average": ("caught ? 1.0f : 0.0f;", "2.0f;"),
+    "the score of an episode that ended is no finite number": ("step->score = ", "step->score = 0.0f / 0.0f + "),
     "is there randomness that is not state->rng": ("state->apple_y = 0;", "static int n; state->apple_y = n++ % 2;"),
     "killed by signal 6": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) __builtin_abort();"),
     "a saved state that is loaded plays on differently":
@@ -188,6 +190,7 @@ def test_wrong_inputs(folder):
     fails("half.ini is there already", "env", "new", "half", cwd=folder, code=1)
     assert not (folder / "half.h").exists()
     fails("'linux' is a macro", "env", "new", "linux", cwd=folder)
+    fails("trawl_env.h is the header that games include", "env", "new", "trawl_env", cwd=folder)
     for name, text in (("My-Game", "the game would be named 'My-Game'"), ("unix", "'unix' is a macro")):
         shutil.copy(folder / "apples.h", folder / (name + ".h"))
         assert text in run("env", "build", name + ".h", cwd=folder, code=2)[1], name
@@ -197,7 +200,8 @@ def test_wrong_inputs(folder):
         fails("the game would be named '%s', after its folder" % name, "env", "build", name, cwd=folder)
     (folder / 'a "b').mkdir()
     shutil.copy(folder / "apples.h", folder / 'a "b')
-    run("env", "build", 'a "b/apples.h', "-o", 'a "b/c d.so', cwd=folder)
+    out, _ = run("env", "build", 'a "b/apples.h', "-o", 'a "b/c d.so', cwd=folder)
+    equal(shlex.split(out.split("trawl env check ")[1]), ['a "b/c d.so'])
     run("train", 'a "b/c d.so', "-q", "--train.total_timesteps", "8k", cwd=folder)
     fails("no/such.h", "env", "build", "no/such.h", cwd=folder, code=1)
     fails("has no binding.c and no", "env", "build", ".", cwd=folder)
