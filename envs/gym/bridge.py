@@ -726,7 +726,7 @@ def serve():
     instances.close()
 
 
-def tell(text, mark):
+def report(text, mark):
     os.write(5, text.replace("\0", " ").encode(errors="replace"))
     os.write(3, mark)
 
@@ -741,7 +741,7 @@ try:
     else:
         serve()
 except Refused as error:
-    tell(str(error), b"?")
+    report(str(error), b"?")
 except BaseException as error:
     text = traceback.format_exc()
     if isinstance(error, ModuleNotFoundError):
@@ -750,7 +750,7 @@ except BaseException as error:
         sys.stderr.write(text)
     except (OSError, ValueError, AttributeError):
         pass  # closed by an environment
-    tell("\n".join(line.encode(errors="replace")[:LINE_MAX].decode(errors="ignore") for line in text.split("\n")), b"!")
+    report("\n".join(line.encode(errors="replace")[:LINE_MAX].decode(errors="ignore") for line in text.split("\n")), b"!")
 try:
     sys.stderr.flush()
 finally:
