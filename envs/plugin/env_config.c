@@ -112,11 +112,13 @@ static enum status find_library(struct config *config, const struct env_def **re
     hash = config_peek(config, "env.hash");
     if (hash != NULL && hash[0] != '\0' && strcmp(hash, env_library_hash(*ret_env)) != 0) {
         if (!env_library_is_described(*ret_env))
-            return FAIL(
-                err, ST_CONFIG,
-                "%s: %s has changed since: it is build %s, the config is for %s; its scores would not compare. "
-                "Bring that build back, or start a new training or study, with --env.hash '' where a file has a hash",
-                config_origin(config, "env.hash"), path, env_library_hash(*ret_env), hash);
+            return FAIL(err, ST_VERSION,
+                        "%s: the game %s has changed since the config or study was made: it is build %s now and was "
+                        "%s, and scores "
+                        "of the two would not compare. Bring that build back, or start a new training or study, with "
+                        "--env.hash '' "
+                        "where a file has a hash",
+                        config_origin(config, "env.hash"), path, env_library_hash(*ret_env), hash);
         log_warn("%s has changed since this config was made for it (build %s, now %s)", path, hash,
                  env_library_hash(*ret_env));
         return ST_OK;

@@ -66,7 +66,7 @@ static void on_study_end(void *ctx, struct sched_study *ss)
     struct daemon_cmd *d = ctx;
 
     if (ss->err.status != ST_OK)
-        log_warn("%s has ended: %s", ss->view.study.name, ss->err.text);
+        log_warn("%s %s: %s", ss->view.study.name, ss->end.rule != NULL ? "has ended" : "is paused", ss->err.text);
     else if (ss->end.rule != NULL)
         log_info("%s has ended (%s): %s", ss->view.study.name, ss->end.rule, ss->end.text);
     scheduler_remove(d->sched, ss);

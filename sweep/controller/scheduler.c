@@ -216,7 +216,7 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
     struct study_end end;
 
     if (ss->err.status != ST_OK && ss->state != SCHED_STUDY_ENDING) {
-        begin_end(s, ss, "failures", ss->err.text);
+        begin_end(s, ss, ss->err.status == ST_VERSION ? NULL : "failures", ss->err.text);
         scheduler_recall(s, ss);
     }
     if (ss->state != SCHED_STUDY_ACTIVE && ss->state != SCHED_STUDY_PAUSED)
@@ -243,6 +243,8 @@ static enum status end_study(struct scheduler *s, struct sched_study *ss, struct
     ss->state = SCHED_STUDY_ENDED;
     if (ss->end.rule != NULL)
         TRY(sched_study_set_state(ss, STUDY_ENDED, ss->end.rule, ss->end.text, err));
+    else if (ss->err.status == ST_VERSION)
+        TRY(sched_study_set_state(ss, STUDY_PAUSED, "error", ss->err.text, err));
     if (s->listener.on_study_end != NULL)
         s->listener.on_study_end(s->listener.ctx, ss);
     return ST_OK;

@@ -35,15 +35,16 @@
  *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost
  *       branch: of a branch; training continues with the message `branch`
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?,
- *           lost, apart, start_s, program, device, vector_units, log_tail?, score_se?, eval_episodes?,
- *           eval_unfinished?, eval_s?, outcomes? {name: value, ...}}
+ *           lost, apart, other_game, start_s, program, device, vector_units, log_tail?, score_se?,
+ *           eval_episodes?, eval_unfinished?, eval_s?, outcomes? {name: value, ...}}
  *       wall_s: time since training began; checkpoint: the file that holds the state it ended in; score: the value of
  *       `metric`; eval_...: of a trial that is done; outcomes: every metric at the end of the run, as it would be the
  *       score (of a program: its last reports are)
  *   leaving {reason}                                        a signal: its trials are saved and stopped, then it ends
  * trial is the row in the store, number the one that people know. lost: this process can no longer use the device, and
  * ends. With several trials on the device it ends without a result of any: the guilty one is not known. apart: another
- * host of the training is gone, and the trial is not to blame. */
+ * host of the training is gone, and the trial is not to blame. other_game: the game's library is of another build than
+ * the study's, which no trial survives. */
 #define PROTO_MAX_BYTES (1u << 20)
 #define PROTO_CHUNK_BYTES (96u << 10) /* of a file in one message: a socket holds it as text */
 #define PROTO_VERSION 6

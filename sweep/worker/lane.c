@@ -422,6 +422,7 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     log_set_trial(number);
     rc = atomic_load(&lane->pool->lost) ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
                                         : lane_pool_read_config(lane->pool, message, &setup, &why);
+    const bool other_game = rc == ST_VERSION;
     if (rc == ST_OK && setup_is_program(setup)) {
         json = lane_program(lane, setup, message);
         setup_destroy(setup);
@@ -447,6 +448,7 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
         log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
     json = lane_result_json(lane, "result", rc, &result, &eval, why.text);
     json_add_bool(json, "apart", rc != ST_OK && train_hosts_lost(lane->pool->hosts));
+    json_add_bool(json, "other_game", other_game);
     if (!atomic_load(&lane->pool->lost))
         lane_free_trial(lane);
     setup_destroy(setup);

@@ -240,6 +240,11 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return take_branch(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         run_result_read(&f->result, message, f->ss->view.study.metric, f->cost_factor);
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) { /* it runs again */
+            f->result.result.state = TRIAL_STOPPED;
+            if (f->ss->err.status == ST_OK)
+                (void)FAIL(&f->ss->err, ST_VERSION, "%s", f->result.reason);
+        }
         f->ended = true;
         slot_free(f->slot, now_s); /* if its worker dies now, this trial is none of those that it ran */
         if (outcomes_needed(&f->ss->view.search.outcomes, needed) > 0) /* its last reports may have them */

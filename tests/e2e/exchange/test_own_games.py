@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 
@@ -112,8 +113,37 @@ def test_a_changed_library_is_refused(folder):
     run("train", folder / "c.ini", "-q")
     (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("-1.0f;", "-0.5f;"))
     run("env", "build", "apples.h", cwd=folder)
-    fails("has changed since", "train", folder / "c.ini")
+    fails("has changed since", "train", folder / "c.ini", code=1)
     run("train", folder / "c.ini", "-q", "--env.hash", "")
+
+
+def test_a_library_that_changes_under_a_sweep_pauses_it(folder):
+    """No trial fails for it; with the old build the study continues."""
+    library, store = new_game(folder), folder / "s.db"
+    config = write(folder, "s.ini", tap.SPACE + "[env]\nname = ./apples.so\n[train]\ndevice = cpu\ntotal_timesteps = 200k\n")
+    process = tap.start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "--sweep.method", "sobol", "-q")
+    tap.wait_for(lambda: tap.n_done(store) > 0, process)
+    shutil.copy(library, folder / "old.so")
+    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("-1.0f;", "-0.5f;"))
+    run("env", "build", "apples.h", cwd=folder)
+    err = process.communicate(timeout=tap.PATIENCE_S)[1]
+    equal(process.returncode, 1)
+    says = ("apples.so has changed since", "Bring that build back, or start a new", "--resume a")
+    assert all(text in err for text in says) and "open its device" not in err, err
+    study = tap.listed(store)
+    equal((study["state"], study["end_rule"]), ("paused", "error"))
+    assert says[0] in run("show", "a", "--store", store)[0]
+    trials = show(store)["trials"]
+    equal({t["state"] for t in trials}, {"done", "queued"})
+    message = fails(says[0], "sweep", "--resume", "a", "--store", store, code=1)
+    assert says[1] in message and "open its device" not in message, message
+    equal((tap.listed(store)["state"], show(store)["trials"]), ("paused", trials))
+    os.replace(folder / "old.so", library)
+    process = tap.start("sweep", "--resume", "a", "--store", store, "-q")
+    done = tap.n_done(store)
+    tap.wait_for(lambda: tap.n_done(store) > done, process)
+    tap.end(process, signal.SIGINT, 130)
+    equal({t["state"] for t in show(store)["trials"]} - {"done", "queued"}, set())
 
 
 def test_an_option_keeps_a_name_that_pufferlib_gives_a_meaning(folder):
