@@ -88,8 +88,7 @@ static void refuse_exit(void)
     while (atomic_flag_test_and_set(&reported))
         pause(); /* until the first one ends the process */
     fflush(stdout);
-    fprintf(stderr, "trawl: %s: the game ended the process by exit(); a game reports what is wrong by FAIL\n",
-            loaded_path);
+    fprintf(stderr, "trawl: %s: " ENV_LIBRARY_EXITED "\n", loaded_path);
     _exit(1);
 }
 

@@ -22,6 +22,8 @@ bool env_is_outside(const char *name);
 void env_libraries_run(void);
 /* The program itself ends. A process with a library that ends in another way was ended by a game, which is an error. */
 void env_libraries_leave(void);
+/* How the line ends that such a process prints last: "trawl: PATH: ...". */
+#define ENV_LIBRARY_EXITED "the game ended the process by exit(); a game reports what is wrong by FAIL"
 
 /* A built-in game by its name, a library's by its path, or an environment of Gymnasium by gym:ID. A name that is
  * neither is ST_CONFIG. */

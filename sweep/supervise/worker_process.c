@@ -3,6 +3,8 @@
 #include "sweep/supervise/worker_process.h"
 
 #include "base/os/clock.h"
+#include "base/text/words.h"
+#include "envs/plugin/library.h"
 #include "sweep/launch/device_class.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
@@ -154,6 +156,20 @@ void worker_send(struct worker *w, cJSON *message)
         worker_kill(w, NULL, why.text);
 }
 
+/* The end of a worker by itself; what a game has said of it is worth more than a code. */
+static void explain_exit(const struct worker *w, int code, char *ret_how, size_t size)
+{
+    char tail[WORKER_LOG_BYTES + 1];
+    const char *last = worker_log_tail(w, tail) != NULL ? strrchr(tail, '\n') : NULL;
+
+    last = last != NULL ? last + 1 : tail;
+    if (strncmp(last, "trawl: ", 7) == 0 && word_ends_in(last, ENV_LIBRARY_EXITED))
+        snprintf(ret_how, size, "%s", last + 7);
+    else
+        snprintf(ret_how, size, "ended with exit code %d%s", code,
+                 w->greeted || w->spec.place == PLACE_HERE ? "" : " before its greeting");
+}
+
 /* The end of a remote worker, by the exit status of the command that it ran under. ssh ends with 255 when the network
  * or the login failed, and like srun with the worker's own code otherwise; 128 + N: signal N killed the worker. */
 static void explain_remote_end(struct worker *w, int state, char *ret_how, size_t size)
@@ -179,7 +195,7 @@ static void explain_remote_end(struct worker *w, int state, char *ret_how, size_
     else if (code > 128 && code <= 128 + 64)
         snprintf(ret_how, size, "killed by signal %d (%s)", code - 128, strsignal(code - 128));
     else
-        snprintf(ret_how, size, "ended with exit code %d%s", code, w->greeted ? "" : " before its greeting");
+        explain_exit(w, code, ret_how, size);
 }
 
 static void explain_end(struct worker *w, bool reaped, int state, char *ret_how, size_t size)
@@ -198,7 +214,7 @@ static void explain_end(struct worker *w, bool reaped, int state, char *ret_how,
     else if (reaped && WIFSIGNALED(state))
         snprintf(ret_how, size, "killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
     else if (reaped)
-        snprintf(ret_how, size, "ended with exit code %d", WEXITSTATUS(state));
+        explain_exit(w, WEXITSTATUS(state), ret_how, size);
     else
         snprintf(ret_how, size, "it is gone");
 }

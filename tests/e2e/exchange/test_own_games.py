@@ -458,6 +458,10 @@ def test_exit_is_an_error(folder):
     """A game that calls exit(0): what runs it has not done its work, and its exit code must not claim so."""
     library = new_game(folder, change=("state->apple_y++;", "state->apple_y++; { extern void exit(int); exit(0); }"))
     fails("apples.so: the game ended the process by exit()", "train", library, "-q", code=1)
+    config = write(folder, "s.ini", tap.SPACE + "[env]\nname = ./apples.so\n[train]\ndevice = cpu\n")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q", code=1)
+    equal([t["reason"] for t in show(folder / "s.db")["trials"]],
+          ["the worker process died: %s: the game ended the process by exit(); a game reports what is wrong by FAIL" % os.path.realpath(library)])
     # one thread waits with its message, since nobody reads it; the other one must not end the process meanwhile
     reads, writes = os.pipe()
     os.write(writes, b"x" * fcntl.fcntl(writes, fcntl.F_GETPIPE_SZ))
