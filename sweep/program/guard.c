@@ -91,10 +91,8 @@ static bool kill_children(void)
     return any;
 }
 
-/* Reaps until nothing is left; what does not die within seconds (in the kernel) is init's. */
-static void sweep_up(pid_t program)
+void guard_sweep_up(void)
 {
-    kill(-program, SIGKILL);
     for (int i = 0; i < SWEEPS_MAX; i++) {
         pid_t got;
         kill_children();
@@ -143,7 +141,8 @@ static void watch(pid_t program)
         if (got == program)
             break;
     }
-    sweep_up(program);
+    kill(-program, SIGKILL);
+    guard_sweep_up();
     report(&end);
 }
 

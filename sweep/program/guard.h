@@ -32,3 +32,6 @@ void guard_send(struct guard *guard, enum guard_signal signal);
 /* True when the program and all that it started has ended. Never waits. */
 bool guard_ended(struct guard *guard, struct guard_end *ret_end);
 void guard_close(struct guard *guard); /* kills what is left; a zeroed one is fine */
+/* Kills and reaps all children of a process of one thread, and as their reaper (PR_SET_CHILD_SUBREAPER) what they have
+ * left; what does not die within seconds (in the kernel) is init's. System calls alone. */
+void guard_sweep_up(void);

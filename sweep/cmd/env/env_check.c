@@ -14,9 +14,11 @@
 #include "sweep/cmd/env/env_check_gpu.h"
 #include "sweep/cmd/env/env_side.h"
 #include "sweep/cmd/env/env_commands.h"
+#include "sweep/program/guard.h"
 #include "sweep/worker/worker_limits.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -343,15 +345,16 @@ static enum status wait_for(pid_t pid, const struct check *c, const char *game, 
 
 static enum status check_in_child(struct check *c, const char *game, struct error *err)
 {
+    enum status rc;
     pid_t pid;
 
     fflush(stdout);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what the game starts: nothing of it stays */
     pid = fork();
     if (pid < 0)
         return FAIL(err, ST_IO, "env check: no process for it: %s", strerror(errno));
     if (pid == 0) {
         struct error failed = {0};
-        enum status rc;
         setvbuf(stdout, NULL, _IOLBF, 0);
         rc = check_here(c, game, &failed);
         if (rc != ST_OK)
@@ -359,7 +362,9 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
         fflush(stdout);
         _exit(rc == ST_OK ? EXIT_DONE : status_exit_code(rc));
     }
-    return wait_for(pid, c, game, err);
+    rc = wait_for(pid, c, game, err);
+    guard_sweep_up();
+    return rc;
 }
 
 enum status env_check(int argc, char **argv, struct error *err)

@@ -478,6 +478,17 @@ def test_exit_is_an_error(folder):
     fails("quits.so ended the process by _exit()", "env", "check", library, code=1)
 
 
+def test_what_a_game_starts_ends_with_its_check(folder):
+    """Also what has left its session, whether the game plays on or crashes."""
+    for name, then in (("plays", ""), ("crashes", "__builtin_abort();")):
+        library = new_game(folder, name, (
+            "state->apple_y++;", 'state->apple_y++; { extern int fork(void), setsid(void), pause(void), alarm(unsigned); static int n; '
+            'if (__atomic_fetch_add(&n, 1, 5) == 0) { int pid = fork(); if (pid == 0) { setsid(); alarm(600); for (;;) pause(); } '
+            'FILE *f = fopen("%s.pid", "w"); fprintf(f, "%%d", pid); fclose(f); %s } }' % (name, then)))
+        said("env", "check", library, "--steps", 50, cwd=folder)
+        assert tap.is_gone(int((folder / (name + ".pid")).read_text()))
+
+
 def test_numbers_that_are_none_are_the_games(folder):
     for i, change in enumerate((("obs[2] = ", "obs[2] = 0.0f / 0.0f + "), ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"))):
         library = new_game(folder, "none%d" % i, change)
