@@ -348,6 +348,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
 
     memset(ret_search, 0, sizeof *ret_search);
     STRBUF(inert, OUTPUT_MAX_BYTES);
+    STRBUF(unused, OUTPUT_MAX_BYTES);
     ret_search->cost = (enum search_cost)setup->sweep.cost;
     ret_search->outcomes = setup->outcomes;
     sweep_envs_copy(&ret_search->envs, &setup->envs);
@@ -360,6 +361,10 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     if (rc == ST_OK && space_check(&ret_search->space, &at) != ST_OK)
         rc = FAIL(err, ST_CONFIG, "search space: %s", at.text);
     THEN(rc, check_any_legal(ret_search, setup, err));
+    if (rc == ST_OK)
+        trial_check_unused(ret_search, setup, &unused);
+    if (unused.len > 0)
+        log_warn("no trial can have these values: %s", unused.text);
     if (rc == ST_OK && setup_is_program(setup))
         program_warn_unpassed(setup->config, &setup->params);
     if (rc != ST_OK)

@@ -5,6 +5,8 @@
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
+#include "base/rng.h"
+#include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/space/search.h"
@@ -13,6 +15,7 @@
 #include "trainer/trainer.h"
 
 #define SECTIONS SETUP_TRIAL_TABLES
+#define UNUSED_TRIES 4000 /* points with a value, at a microsecond each */
 
 struct trial_check {
     struct trial_check *next; /* of another game of the study, owned; NULL: none */
@@ -136,4 +139,64 @@ enum status trial_check_point(struct trial_check *c, const double *x, struct err
 bool trial_check_allows(void *ctx, const double *x)
 {
     return trial_check_point(ctx, x, NULL) == ST_OK;
+}
+
+/* Is there a point with choice k of parameter i that can be run, or none where the parameter has an effect? Otherwise
+ * x is the last one tried. */
+static bool is_used(struct trial_check *c, size_t i, size_t k, double *x)
+{
+    const struct space *space = &c->search->space;
+    struct rng rng = rng_seed(1);
+    double u[SPACE_MAX_DIM] = {0}, at[SPACE_MAX_DIM];
+    bool active = false;
+
+    for (int t = 0; t < UNUSED_TRIES; t++) {
+        for (size_t d = 0; d < space->dim; d++)
+            u[d] = rng_f64(&rng);
+        u[i] = ((double)k + 0.5) / (double)space->params[i].n_choices;
+        space_from_unit(space, u, at);
+        if (!space_is_active(space, i, at))
+            continue;
+        if (trial_check_allows(c, at))
+            return true;
+        memcpy(x, at, sizeof at);
+        active = true;
+    }
+    return !active;
+}
+
+/* Why choice k of parameter i is unused: what it breaks beside the config's own values, which break nothing by
+ * themselves; else what the point x breaks. */
+static void why_unused(struct trial_check *c, size_t i, size_t k, const double *x, struct error *ret_why)
+{
+    const struct search *s = c->search;
+    double value;
+
+    trial_check_reset(c);
+    if (c->n_tables > 0 && trial_check_ask(c, NULL) == ST_OK &&
+        config_parse_value(s->opts[i], s->choices[i][k], &value, NULL) == ST_OK) {
+        trial_check_set(c, s->opts[i], value);
+        if (trial_check_ask(c, ret_why) != ST_OK)
+            return;
+    }
+    if (trial_check_point(c, x, ret_why) == ST_OK)
+        error_clear(ret_why);
+}
+
+void trial_check_unused(const struct search *s, const struct setup *setup, struct strbuf *out)
+{
+    struct trial_check *c = trial_check_create(setup, s);
+    double x[SPACE_MAX_DIM] = {0};
+
+    if (trial_check_require(c, setup, NULL) == ST_OK)
+        for (size_t i = 0; i < s->space.dim; i++)
+            for (size_t k = 0; s->space.params[i].scale == SPACE_CATEGORICAL && k < s->space.params[i].n_choices; k++) {
+                struct error why = {0};
+                if (is_used(c, i, k, x))
+                    continue;
+                why_unused(c, i, k, x, &why);
+                strbuf_addf(out, "%s%s = %s (%s)", out->len > 0 ? "; " : "", s->space.params[i].key, s->choices[i][k],
+                            why.text);
+            }
+    trial_check_destroy(c);
 }

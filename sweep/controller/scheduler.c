@@ -6,10 +6,13 @@
 #include "sweep/controller/scheduler.h"
 
 #include "base/os/clock.h"
+#include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "store/store.h"
 #include "study/space/search.h"
+#include "study/space/trial_check.h"
 #include "study/setup/setup.h"
+#include "study/version.h"
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/controller/device_fits.h"
 #include "sweep/launch/devices.h"
@@ -210,6 +213,17 @@ void scheduler_stop(struct scheduler *s)
             s->studies[i]->state = SCHED_STUDY_ENDING; /* end.rule stays: none, if it was to continue */
 }
 
+static void end_used_up(struct scheduler *s, struct sched_study *ss)
+{
+    STRBUF(unused, OUTPUT_MAX_BYTES);
+    STRBUF(text, OUTPUT_MAX_BYTES);
+
+    trial_check_unused(&ss->view.search, ss->setup, &unused);
+    strbuf_addf(&text, "no new point of the search space that can be run was found%s%s",
+                unused.len > 0 ? "; no trial can have these values: " : "", unused.len > 0 ? unused.text : "");
+    begin_end(s, ss, "space", text.text);
+}
+
 /* Has the study had enough? */
 static void check_end(struct scheduler *s, struct sched_study *ss)
 {
@@ -231,7 +245,7 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
         snprintf(end.text, sizeof end.text, "the study has its %zu trial%s", study_view_n_runs(&ss->view),
                  PLURAL(study_view_n_runs(&ss->view)));
         if (ss->used_up)
-            begin_end(s, ss, "space", "no new point of the search space that can be run was found");
+            end_used_up(s, ss);
         else
             begin_end(s, ss, "trials", end.text);
     }

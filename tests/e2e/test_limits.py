@@ -2,7 +2,7 @@
 import re
 import signal
 
-from tap import TINY_SWEEP, change, end, equal, fails, listed, run, running, show, start, wait_for, write
+from tap import TINY, TINY_SWEEP, change, end, equal, fails, listed, run, running, show, space, start, wait_for, write
 
 
 def ended_by(folder, rule, *args, text=TINY_SWEEP):
@@ -66,6 +66,17 @@ def test_target(folder):
     lower.mkdir()
     _, row = ended_by(lower, "target", "--target", "1000", "--trials", "60", text=text)
     assert "is expected, from 1 run (target 1000)" in row["end_text"], row
+
+
+def test_values_that_no_trial_can_have_are_told(folder):
+    """At the start and where the study ends for want of points."""
+    text = TINY.replace("squared\nn = 1", "trash_pickup") + space("env.agents: values = 3, 1")
+    store, says = folder / "s.db", r"no trial can have these values: env\.agents = 3 \(.* 16 is not a multiple of the 3 agents"
+    _, err = run("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "-q", "--trials", 3, "--sweep.seeds", 1)
+    assert re.search("warning: " + says, err), err
+    equal((listed(store)["state"], listed(store)["end_rule"]), ("ended", "space"))
+    assert re.search("no new point.*; " + says, run("show", "a", "--store", store)[0]), run("show", "a", "--store", store)[0]
+    assert all(trial["params"]["env.agents"] == "1" for trial in show(store, "a")["trials"])
 
 
 def test_hypervolume_that_comes_to_rest(folder):

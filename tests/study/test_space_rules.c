@@ -97,6 +97,37 @@ TEST(proposals_keep_to_requirements)
     trial_check_destroy(check);
 }
 
+static void check_unused(const char *text, const char *want, int line)
+{
+    SETUP *setup;
+    SEARCH s;
+    STRBUF(unused, 4096);
+
+    OK(load(text, &setup, &s, err));
+    trial_check_unused(&s, setup, &unused);
+    if ((want[0] == '\0') != (unused.len == 0) || strstr(unused.text, want) == NULL)
+        fail_msg("line %d: unused is \"%s\"", line, unused.text);
+}
+#define UNUSED(text, want) check_unused(text, want, __LINE__)
+
+/* A value of a list that nothing else of the space makes possible is named with its reason, the others are not. */
+TEST(values_that_no_trial_has_are_named)
+{
+#define TRASH "[env]\nname = trash_pickup\n[train]\nhorizon = 16\nminibatch_size = 256\n"
+
+    UNUSED(TRASH "total_agents = 256\n[sweep.env.agents]\nvalues = 3, 1\n",
+           "env.agents = 3 (train.total_agents 256 is not a multiple of the 3 agents of one trash_pickup game");
+    UNUSED(TRASH "total_agents = 256\n[sweep.env.agents]\nvalues = 2, 1\n", "");
+    UNUSED(TRASH
+           "total_agents = 256\n[sweep.env.agents]\nvalues = 3, 1\n[sweep.train.total_agents]\nvalues = 256, 384\n",
+           "");
+    UNUSED(TRASH "total_agents = 256\n[sweep]\nrequire = env.agents < 4\n[sweep.env.agents]\nvalues = 1, 2, 4\n",
+           "env.agents = 4 (t.ini:");
+    UNUSED(TRAINER "[sweep.policy.core]\nvalues = mlp, lstm\n[sweep.train.gamma]\n", "");
+    UNUSED(PROGRAM "require = a != y\n[sweep.a]\ntype = categorical\nvalues = x, y\n",
+           "param.a = y (t.ini:3: sweep.require does not hold: a != y)");
+}
+
 #define ALL_KINDS                                                                                                      \
     PROGRAM "[param]\nLr = 0.02\n"                                                                                     \
             "[sweep.Lr]\ntype = float\ndistribution = log\nmin = 0.001\nmax = 0.1\n"                                   \
