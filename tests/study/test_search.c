@@ -61,6 +61,7 @@ TEST(spaces_are_read)
 
 TEST(wrong_spaces_name_the_line)
 {
+#define IS_TEXT "train.from_policy is a text, which cannot be searched; drop the section"
     static const struct {
         const char *text, *says;
     } bad[] = {
@@ -80,6 +81,8 @@ TEST(wrong_spaces_name_the_line)
         {"[sweep.sweep.n_init]\ndistribution = int\nmin = 1\nmax = 9\n", "sweep.n_init cannot be searched"},
         {"[sweep.track.flush_s]\ndistribution = linear\nmin = 1\nmax = 30\n", "track.flush_s cannot be searched"},
         {"[sweep.env.name]\n", "env.name"},
+        {"[sweep.train.from_policy]\nvalues = a, b\n", "t.ini:3: " IS_TEXT},
+        {"[sweep.train.from_policy]\nmin = 1\nmax = 2\n", "t.ini:3: " IS_TEXT},
         {"", "[sweep.train.learning_rate]"},
     };
     char text[512];

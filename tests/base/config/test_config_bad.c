@@ -159,7 +159,11 @@ TEST(sweep_sections_are_checked)
     assert_bad("[sweep.train.horizon]\nvalues = 8,,16\n", "x.ini:2: sweep.train.horizon.values has an empty...");
     assert_bad("[sweep.train.horizon]\ndistribution = int\nvalues = 8, 16\n",
                "x.ini:3: values of train.horizon belong to distribution = categorical");
-    assert_bad("[sweep.env.name]\n", "x.ini:1: env.name is no number and cannot be swept as a range...");
+#define IS_TEXT "env.name is a text, which cannot be searched; drop the section"
+    assert_bad("[sweep.env.name]\n", "x.ini:1: " IS_TEXT);
+    assert_bad("[sweep.env.name]\nmin = 1\nmax = 2\n", "x.ini:1: " IS_TEXT);
+    assert_bad("[sweep.env.name]\ndistribution = categorical\n", "x.ini:1: " IS_TEXT);
+    assert_bad("[sweep.env.name]\nvalues = a, b\nmin = 1\n", "x.ini:1: " IS_TEXT);
 }
 
 static void assert_bad_args(const char *const *args, enum status want_status, const char *want)
