@@ -26,16 +26,50 @@ void compiler_add_words(struct compiler *c, const char *words)
     compiler_add_flags(c, words, NULL);
 }
 
+/* The next word of a text, with the quotes and backslashes of a shell; nothing is expanded, so that $ORIGIN arrives.
+ * word has room for all of the text. *ret_open: a quote has no end. */
+static bool take_word(const char **text, char *word, bool *ret_open)
+{
+    static const char blanks[] = " \t\n";
+    const char *at = *text + strspn(*text, blanks);
+    char quote = '\0';
+    bool found = *at != '\0';
+
+    for (; *at != '\0' && (quote != '\0' || strchr(blanks, *at) == NULL); at++) {
+        if (quote == '\0' && (*at == '\'' || *at == '"')) {
+            quote = *at;
+        } else if (*at == quote) {
+            quote = '\0';
+        } else {
+            if (*at == '\\' && at[1] != '\0' && (quote == '\0' || (quote == '"' && strchr("\"\\$`", at[1]) != NULL)))
+                at++;
+            *word++ = *at;
+        }
+    }
+    *word = '\0';
+    *text = at;
+    *ret_open = quote != '\0';
+    return found;
+}
+
+bool compiler_words_are_whole(const char *words)
+{
+    MEM_LOCAL char *word = mem_alloc(words != NULL ? strlen(words) + 1 : 1);
+    bool open = false;
+
+    while (words != NULL && !open && take_word(&words, word, &open))
+        ;
+    return !open;
+}
+
 void compiler_add_flags(struct compiler *c, const char *words, const char *letters)
 {
-    while (words != NULL && *words != '\0') {
-        char word[1024];
-        size_t n = strcspn(words, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, words);
-        if (n > 0 && (letters == NULL || (n > 1 && word[0] == '-' && strchr(letters, word[1]) != NULL)))
+    MEM_LOCAL char *word = mem_alloc(words != NULL ? strlen(words) + 1 : 1);
+    bool open;
+
+    while (words != NULL && take_word(&words, word, &open))
+        if (letters == NULL || (word[0] == '-' && word[1] != '\0' && strchr(letters, word[1]) != NULL))
             compiler_add(c, "", word);
-        words += n + (words[n] == ' ');
-    }
 }
 
 static void show_log(const char *log)

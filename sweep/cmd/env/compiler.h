@@ -11,7 +11,9 @@ struct compiler {
 };
 
 void compiler_add(struct compiler *c, const char *prefix, const char *text); /* one word */
-void compiler_add_words(struct compiler *c, const char *words); /* separated by spaces; NULL is fine */
+/* Words as a shell separates them, by blanks outside of quotes; NULL is fine. */
+void compiler_add_words(struct compiler *c, const char *words);
+bool compiler_words_are_whole(const char *words); /* false: a quote has no end */
 /* Of these words the options of one of these letters: "DUI" for -D, -U and -I. NULL: all words. */
 void compiler_add_flags(struct compiler *c, const char *words, const char *letters);
 /* log: a file for what it prints, shown where it fails; NULL: it prints to our stderr. */

@@ -312,7 +312,8 @@ enum status env_build(int argc, char **argv, struct error *err)
     struct build b = {.gpu = "auto"};
     const struct cli_opt opts[] = {
         {"output", 'o', CLI_TEXT, &b.out, "FILE", "the library (the game's name with .so, in the current folder)"},
-        {"flags", 0, CLI_TEXT, &b.flags, "TEXT", "further words for the compiler, as in --flags '-march=native -lfoo'"},
+        {"flags", 0, CLI_TEXT, &b.flags, "TEXT",
+         "further words for the compiler, quoted as for sh: --flags '-lfoo -DA=\"b c\"'"},
         {"gpu", 0, CLI_TEXT, &b.gpu, "WHEN", "compile GAME.h for the GPU too: auto (if nvcc is there), yes, no"},
     };
     const struct cli cli = {
@@ -338,6 +339,8 @@ enum status env_build(int argc, char **argv, struct error *err)
     b.out = b.out != NULL ? b.out : b.default_out;
     if (strcmp(b.gpu, "auto") != 0 && strcmp(b.gpu, "yes") != 0 && strcmp(b.gpu, "no") != 0)
         return FAIL(err, ST_USAGE, "env build: --gpu %s; auto, yes or no", b.gpu);
+    if (!compiler_words_are_whole(b.flags))
+        return FAIL(err, ST_USAGE, "env build: --flags %.300s: a quote has no end", b.flags);
     if (!env_is_library(b.out))
         return FAIL(err, ST_USAGE, "env build: -o %s does not end with .so, by which a library is known", b.out);
     TRY(build(&b, err));

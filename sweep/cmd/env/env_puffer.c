@@ -92,7 +92,7 @@ static bool is_bool(const char *value)
     return strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0;
 }
 
-/* The default of an option: what the game's config says, "0" when it says nothing that is a number. */
+/* The default of an option: what the game's config says; NULL when that is nothing, or no number. */
 static const char *default_of(const struct config *config, const char *key)
 {
     char full[CONFIG_KEY_MAX];
@@ -102,24 +102,51 @@ static const char *default_of(const struct config *config, const char *key)
     snprintf(full, sizeof full, "env.%s", key);
     value = config_peek(config, full);
     if (value == NULL)
-        return "0";
+        return NULL;
     if (is_bool(value))
         return strcasecmp(value, "true") == 0 ? "true" : "false";
-    return num_parse_f64(value, &number) ? value : "0";
+    return num_parse_f64(value, &number) ? value : NULL;
 }
 
-/* Of PufferLib's tree: ocean/snake has config/snake.ini, or in older ones config/ocean/snake.ini. */
-static enum status load_config(struct config *config, const char *dir, const char *name, struct error *err)
+/* Of PufferLib's tree: ocean/snake has config/snake.ini, or in older ones config/ocean/snake.ini. places: where that
+ * is, for messages. */
+static enum status load_config(struct config *config, const char *dir, const char *name, struct strbuf *places,
+                               struct error *err)
 {
-    static const char *const places[] = {"config", "config/ocean"};
-    char path[PATH_MAX];
+    static const char *const folders[] = {"config", "config/ocean"};
+    char path[PATH_MAX], tree[PATH_MAX];
 
+    snprintf(tree, sizeof tree, "%.3000s", dir);
+    for (int i = 0; i < 2 && strrchr(tree, '/') != NULL; i++)
+        *strrchr(tree, '/') = '\0';
     for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%.3000s/../../%s/%s.ini", dir, places[i], name);
-        if (file_exists(path))
+        snprintf(path, sizeof path, "%.3000s/%s/%s.ini", tree, folders[i], name);
+        if (file_exists(path)) {
+            strbuf_clear(places);
+            strbuf_addf(places, "%s sets none that is a number", path);
             return config_load_file(config, path, err);
+        }
+        strbuf_addf(places, "%s%s", i == 0 ? "there is no " : " and no ", path);
     }
     return ST_OK;
+}
+
+/* A game divides by its options or makes its board of them: 0 is seldom what it can be played with. */
+static void warn_without_value(const struct options *options, const struct config *config, const char *places)
+{
+    const char *first = NULL;
+    STRBUF(list, 1u << 16);
+
+    for (size_t i = 0; i < options->n; i++) {
+        if (default_of(config, options->keys[i]) != NULL)
+            continue;
+        strbuf_addf(&list, "%s%s", first != NULL ? ", " : "", options->keys[i]);
+        first = first != NULL ? first : options->keys[i];
+    }
+    if (first != NULL)
+        log_warn("env build: no value of %s: %s; 0 is the default until a config of yours sets another one, "
+                 "[env] %s = VALUE (or --env.%s VALUE)",
+                 list.text, places, first, first);
 }
 
 static enum status write(const struct options *options, const struct config *config, const char *dir, const char *name,
@@ -134,6 +161,7 @@ static enum status write(const struct options *options, const struct config *con
                 name, has_text(dir, "int rng;", "_t rng;"));
     for (size_t i = 0; i < options->n; i++) {
         const char *def = default_of(config, options->keys[i]);
+        def = def != NULL ? def : "0";
         strbuf_addf(&sb, " %s(%s, \"%s\")", is_bool(def) ? "BOOL" : "NUMBER", options->keys[i], def);
     }
     strbuf_add(&sb, "\n");
@@ -150,6 +178,7 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
     MEM_LOCAL char *text = NULL;
     size_t n = 0;
     enum status rc;
+    STRBUF(places, 4 * PATH_MAX);
 
     snprintf(path, sizeof path, "%s/binding.c", dir);
     if (!file_exists(path)) /* the newer form */
@@ -162,9 +191,11 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
                     path, strstr(text, "env_binding.h") != NULL ? " (it includes 3.0's env_binding.h)" : "");
     find_options(text, &options);
     config = config_create();
-    rc = load_config(config, dir, name, err);
+    rc = load_config(config, dir, name, &places, err);
     add_config_options(config, &options);
     THEN(rc, write(&options, config, dir, name, folder, err));
+    if (rc == ST_OK)
+        warn_without_value(&options, config, places.text);
     config_destroy(config);
     return rc;
 }

@@ -233,6 +233,13 @@ def test_wrong_inputs(folder):
     out, _ = run("env", "build", 'a "b/apples.h', "-o", 'a "b/c d.so', cwd=folder)
     equal(shlex.split(out.split("trawl env check ")[1]), ['a "b/c d.so'])
     run("train", 'a "b/c d.so', "-q", "--train.total_timesteps", "8k", cwd=folder)
+    text = (folder / "apples.h").read_text()
+    write(folder, "words.h", text.replace("apples", "words") + """
+_Static_assert(sizeof A == sizeof "b c" && sizeof D == sizeof "$HOME" && E == 2, "a shell's words, nothing expanded");
+""")
+    run("env", "build", "words.h", "--flags", """-DA='"b c"' -DD=\\"\\$HOME\\"  "-DE=1 + 1" """, cwd=folder)
+    run("env", "build", "words.h", "--flags", """-DA='"b c"' '-DD="$HOME"' -DE=2""", cwd=folder)
+    fails(["--flags -DX='a b", "a quote has no end"], "env", "build", "apples.h", "--flags", "-DX='a b", cwd=folder)
     fails("no/such.h", "env", "build", "no/such.h", cwd=folder, code=1)
     fails("has no binding.c and no", "env", "build", ".", cwd=folder)
     fails("does not end with .so", "env", "build", "apples.h", "-o", "x", cwd=folder)
@@ -651,7 +658,7 @@ void my_log(Log *log, Dict *out)
     dict_set(out, "late deaths", log->late);
 }
 """)
-    run("env", "build", game, cwd=folder)
+    assert "no value" not in run("env", "build", game, cwd=folder)[1]
     out, _ = run("env", "check", "./pairs.so", cwd=folder)
     assert "FAULT" not in out and "2 agents" in out, out
     shutil.copytree(game, folder / "older")
@@ -662,6 +669,14 @@ void my_log(Log *log, Dict *out)
     fails(["undefined symbol: callocs", "no file of it defines"], "env", "build", "older", cwd=folder)
     write(folder / "older", "binding.c", binding.replace("num_agents = 2;", "num_agents = dict_get(kwargs, \"agents\")->value;"))
     fails(["makes no instance with these options", "config/older.ini"], "env", "build", "older", cwd=folder)
+    config, said_by = folder / "tree" / "config" / "pairs.ini", lambda: " ".join(run("env", "build", game, "-o", "none.so", cwd=folder)[1].split())
+    kept = config.read_text()
+    config.write_text(kept.replace("length = 5", "length = long").replace("fair = True", ""))
+    assert "no value of length, fair: %s sets" % config.resolve() in said_by(), said_by()
+    config.unlink()
+    for text in ("no value of length, fair:", "config/pairs.ini", "config/ocean/pairs.ini", "[env] length = VALUE"):
+        assert text in said_by(), said_by()
+    config.write_text(kept)
     options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
     equal(options, {"length": "5", "fair": "true", "unread": "3"})
     text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
