@@ -81,16 +81,33 @@ def make_env(n=1):
             try:
                 return getattr(loaded, name)(**kwargs)
             except TypeError as error:
-                if is_ours(error):  # it was not even entered
-                    raise Refused(f"{error}; env.kwargs gives it arguments, as a JSON object") from None
+                refuse_arguments(error)
                 raise
+    hint = f"does {module} register it, or have that class?" if module else "of a package: gym:MODULE:ID"
+    try:
+        if name not in gymnasium.registry:
+            gymnasium.envs.registration.parse_env_id(name)
+    except gymnasium.error.Error as error:
+        raise Refused(f"'{name}' is no environment's id: {error} ({hint})") from None
     try:
         if TASK["kind"] == "vector":
             return make_vector(gymnasium.spec(name), n, kwargs)
         return gymnasium.make(name, disable_env_checker=True, **kwargs)
     except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
-        hint = f"does {module} register it, or have that class?" if module else "of a package: gym:MODULE:ID"
         raise Refused(f"no environment '{name}': {error} ({hint})") from None
+    except TypeError as error:
+        refuse_arguments(error)
+        raise
+
+
+def refuse_arguments(error):
+    """A call of ours or of gymnasium's that was not even entered is the user's to put right; other errors are the environment's own."""
+    place = (error.__cause__ or error).__traceback__
+    while place:
+        if place.tb_frame.f_code.co_filename not in ("<string>", gymnasium.envs.registration.__file__):
+            return
+        place = place.tb_next
+    raise Refused(f"{error}; env.kwargs gives it arguments, as a JSON object") from None
 
 
 def threads(n):

@@ -673,6 +673,11 @@ def test_wrong_names(folder):
                        ("gym:boards:Gess", "does boards register it"), ("gym:CartPole-v77", "CartPole")):
         fails("train", game, *python, code=2, says=text, cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
+    for game in ("gym: CartPole-v1", "gym:Cart/Pole/v1"):
+        fails("train", game, *python, code=2, says=["'%s' is no environment's id" % game[4:], "Malformed"], cwd=folder)
+    for more in ([], ["--env.vector", "true"]):
+        fails("train", "gym:CartPole-v1", *python, "--env.kwargs", '{"nope": 3}', *more, code=2,
+              says=["unexpected keyword argument 'nope'", "env.kwargs gives it arguments"], cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.score_max", "-3", code=2, says="below env.score_min")
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 65}', code=2, says="65 components, at most 64", cwd=folder)
     fails("train", "gym:boards:Many", *python, "--env.kwargs", '{"n": 0}', code=2, says="there is nothing to choose", cwd=folder)
