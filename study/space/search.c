@@ -363,7 +363,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     if (rc == ST_OK)
         trial_check_unused(ret_search, setup, &unused);
     if (unused.len > 0)
-        log_warn("no trial can have these values: %s", unused.text);
+        log_warn("no point that can be run was found with these values: %s", unused.text);
     if (rc == ST_OK && setup_is_program(setup))
         program_warn_unpassed(setup->config, &setup->params);
     if (rc != ST_OK)

@@ -21,6 +21,6 @@ void trial_check_set(struct trial_check *check, const struct opt_def *opt, doubl
 enum status trial_check_ask(const struct trial_check *check, struct error *err) MUST_USE; /* the trainer's reason */
 enum status trial_check_point(struct trial_check *check, const double *x, struct error *err) MUST_USE;
 bool trial_check_allows(void *check, const double *x); /* as suggest_settings.allowed */
-/* Adds the values of lists that no trial has, as no point with them was found that can be run: "env.agents = 3 (why)",
+/* Adds the values of lists with which no point was found that can be run: "env.agents = 3 (why)",
  * with semicolons. search is bound. */
 void trial_check_unused(const struct search *search, const struct setup *setup, struct strbuf *out);
