@@ -121,6 +121,12 @@ char *mem_strdup(const char *text)
     return copy;
 }
 
+void mem_set_text(char **text, const char *value)
+{
+    mem_free(*text);
+    *text = value != NULL ? mem_strdup(value) : NULL;
+}
+
 void mem_free(void *block)
 {
     free(block);

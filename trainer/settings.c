@@ -185,8 +185,7 @@ static const struct opt_def train_defs[] = {
             "Ends a run with an evaluation of this many whole episodes: the score. Its time is not part of the cost."),
     ROW_INT(eval_max_steps, "20000", 1, 1e12, OPT_FIXED, 0, 0, "steps",
             "Ends the evaluation after this many decisions of each agent, rounded up to a multiple of 32; an episode "
-            "that is "
-            "unfinished then counts as it is, and the result says so."),
+            "that is unfinished then counts as it is, and the result says so."),
     ROW_FLOAT(log_interval_s, "1", 0, 1e6, OPT_FIXED, 0, 0, "s",
               "Reports metrics this often, and at least about 24 times a run; 0 reports after every rollout."),
     ROW_FLOAT(checkpoint_interval_s, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",

@@ -66,7 +66,7 @@ def make_env(n=1):
     module, _, name = TASK["id"].rpartition(":")
     kwargs = keywords()
     if module.startswith(".") or "/" in module:
-        raise Refused(f"'{module}' is no module's name, which has neither a folder nor .py in it; env.path names the folder that holds it")
+        raise Refused(f"'{module}' is not the name of a module: write it without folders and without .py; env.path names the folder that holds it")
     if module:
         try:
             loaded = importlib.import_module(module)
@@ -74,7 +74,7 @@ def make_env(n=1):
             if not (module + ".").startswith(f"{error.name}."):
                 raise
             raise Refused(f"no module '{error.name}' in the folder {TASK['path']} or in {sys.executable}; env.path names "
-                          "the folder that holds it" + ("; a module's name is without .py" if module.endswith(".py") else "")) from None
+                          "the folder that holds it" + ("; write the module's name without .py" if module.endswith(".py") else "")) from None
         if name not in gymnasium.registry and callable(getattr(loaded, name, None)):
             if TASK["kind"] == "vector":
                 raise Refused(f"{name} is a class; env.vector needs an id that is registered with a vector_entry_point")
@@ -101,7 +101,7 @@ def make_env(n=1):
 
 
 def refuse_arguments(error):
-    """A call of ours or of gymnasium's that was not even entered is the user's to put right; other errors are the environment's own."""
+    """A TypeError of the call itself, before any code of the environment ran, is the user's to put right; any other is the environment's own."""
     place = (error.__cause__ or error).__traceback__
     while place:
         if place.tb_frame.f_code.co_filename not in ("<string>", gymnasium.envs.registration.__file__):
@@ -165,10 +165,10 @@ def spaces_of(env):
 def blame(error, what, gave):
     """An exception of ours over what an environment returned, or does not take, becomes one that says that."""
     if not isinstance(error, Refused) and is_ours(error):
-        told = f"its {what} returned {' '.join(repr(gave).split())[:100]}" if gave is not None else f"its {what} was called"
+        call = f"its {what} returned {' '.join(repr(gave).split())[:100]}" if gave is not None else f"its {what} was called"
         raise (type(error) if len(error.args) == 1 and not isinstance(error, KeyError) else ValueError)(
-            f"{'it has no ' if isinstance(error, KeyError) else ''}{error}; {told}; a step returns (observation, reward, terminated, truncated, info), reset(seed=, options=) "
-            "(observation, info)") from None
+            f"{'no key ' if isinstance(error, KeyError) else ''}{error}; {call}; a step returns (observation, reward, terminated, "
+            "truncated, info), reset(seed=, options=) (observation, info)") from None
 
 
 # ---- observations: ((n bytes, n floats), bind); bind(bytes, floats) gives the function that writes an observation into the

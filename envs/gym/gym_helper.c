@@ -182,11 +182,14 @@ static enum status raised(const struct gym_helper *helper, const char *what, boo
 {
     char text[TEXT_BYTES], line[TEXT_BYTES], place[64];
     off_t size = lseek(helper->text_fd, 0, SEEK_END), from = size > TEXT_BYTES - 1 ? size - (TEXT_BYTES - 1) : 0;
-    ssize_t got = pread(helper->text_fd, text, TEXT_BYTES - 1, from);
+    ssize_t got;
 
-    text[got > 0 ? got : 0] = '\0';
-    if (refused)
+    if (refused) {
+        gym_helper_text(helper, text, sizeof text);
         return FAIL(err, ST_CONFIG, "%s", text);
+    }
+    got = pread(helper->text_fd, text, TEXT_BYTES - 1, from);
+    text[got > 0 ? got : 0] = '\0';
     return FAIL(err, ST_IO, "Python raised an exception %s: %s", where(helper, what, place), in_one_line(text, line));
 }
 

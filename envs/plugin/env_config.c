@@ -114,10 +114,8 @@ static enum status find_library(struct config *config, const struct env_def **re
         if (!env_library_is_described(*ret_env))
             return FAIL(err, ST_VERSION,
                         "%s: the game %s has changed since the config or study was made: it is build %s now and was "
-                        "%s, and scores "
-                        "of the two would not compare. Bring that build back, or start a new training or study, with "
-                        "--env.hash '' "
-                        "where a file has a hash",
+                        "%s, and their scores cannot be compared. Bring that build back, or start a new training or "
+                        "study, with --env.hash '' where a file has a hash",
                         config_origin(config, "env.hash"), path, env_library_hash(*ret_env), hash);
         log_warn("%s has changed since this config was made for it (build %s, now %s)", path, hash,
                  env_library_hash(*ret_env));

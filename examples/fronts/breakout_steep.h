@@ -67,8 +67,7 @@ ENV_FN void breakout_steep_reset(const struct breakout_steep_settings *settings,
     breakout_steep_ball(s);
 }
 
-/* The first contact of a frame: when (in frames), how much of the ball it takes, where the ball is then, and with what.
- * */
+/* The first contact of a frame: when (in frames), how much of the ball it takes, where the ball is then, with what. */
 enum { STEEP_AIR = -4, STEEP_SIDE, STEEP_BACK, STEEP_PADDLE }; /* or a brick's number */
 struct breakout_steep_touch {
     float when, share, x, y;

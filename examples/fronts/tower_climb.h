@@ -103,8 +103,7 @@ ENV_FN void tower_loosen(const struct tower_climb_state *s, int cell, struct tow
     }
 }
 
-/* A cell that is listed twice gives a second block, as there. false: the goal would fall, and all stays as it is then.
- * */
+/* A cell that is listed twice gives a second block, as there. false: the goal would fall, and then all stays. */
 ENV_FN bool tower_fall(struct tower_climb_state *s, struct tower_queue *queue)
 {
     for (int i = 0; i < queue->n; i++) {

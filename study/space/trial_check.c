@@ -179,8 +179,7 @@ static void why_unused(struct trial_check *c, size_t i, size_t k, const double *
         if (trial_check_ask(c, ret_why) != ST_OK)
             return;
     }
-    if (trial_check_point(c, x, ret_why) == ST_OK)
-        error_clear(ret_why);
+    (void)!trial_check_point(c, x, ret_why); /* it was refused before */
 }
 
 void trial_check_unused(const struct search *s, const struct setup *setup, struct strbuf *out)

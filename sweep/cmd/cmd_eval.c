@@ -105,7 +105,7 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
          "play with this many agents at a time (as many as episodes, at most 1024)"},
         {"seed", 0, CLI_INT, &e.settings.seed, "N", "seed of the games (1)"},
         {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N",
-         "stop after this many decisions of each agent, in steps of 32 (train.eval_max_steps)"},
+         "stop after this many decisions of each agent, rounded up to a multiple of 32 (train.eval_max_steps)"},
         {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action in place of sampling"},
         {"video", 0, CLI_TEXT, &e.video.path, "FILE",
          "also play one episode into a video, 25 decisions a second: .gif, or .mp4 where the program ffmpeg is"},

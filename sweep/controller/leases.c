@@ -108,14 +108,8 @@ enum status lease_make_token(struct lease *lease, const char *prefix, struct err
     return ST_OK;
 }
 
-static void set_text(char **text, const char *value)
-{
-    mem_free(*text);
-    *text = mem_strdup(value);
-}
-
-/* Its config may name a device of this controller. A worker that it comes back to continues from a checkpoint only with
- * the config of that. */
+/* The trial's config may name a device of this controller. With a checkpoint it stays: only that config continues from
+ * it. */
 static enum status forget_device(struct sched_study *ss, struct trial *t, struct error *err)
 {
     bool there;
@@ -142,8 +136,8 @@ static enum status give(struct sched_study *ss, size_t i, const char *client, st
     t->state = TRIAL_RUNNING;
     t->started_ms = lease.given_ms;
     t->attempt = lease.attempt;
-    set_text(&t->device, client);
-    set_text(&t->slot, client);
+    mem_set_text(&t->device, client);
+    mem_set_text(&t->slot, client);
     ss->n_queued--;
     ss->n_started++;
     *ret_held = leases_append(ss, &lease, i);
@@ -251,7 +245,7 @@ enum status leases_end(struct scheduler *s, struct sched_study *ss, struct held 
         study_view_update(&ss->view, i);
     } else {
         t->finished_ms = clock_utc_ms();
-        set_text(&t->reason, LEASE_LOST_REASON);
+        mem_set_text(&t->reason, LEASE_LOST_REASON);
         TRY(sched_study_recorded(ss, i, err));
     }
     sched_study_report_end(ss, s, i);

@@ -293,7 +293,7 @@ static enum status look(struct scheduler *s, struct error *err)
     int64_t n_expired = 0;
     enum status rc = ST_OK;
 
-    if (!woke) /* else who lives reports first */
+    if (!woke) /* otherwise nodes that are alive first get time to report */
         STORE_INSIST(rc, s->store, err, store_leases_expire(s->store, &n_expired, err));
     TRY(rc);
     if (n_expired > 0)

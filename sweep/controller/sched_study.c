@@ -242,12 +242,6 @@ bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_
     return found;
 }
 
-static void set_text(char **text, const char *value)
-{
-    mem_free(*text);
-    *text = value != NULL ? mem_strdup(value) : NULL;
-}
-
 enum status sched_study_settle(struct sched_study *ss, struct trial *t, const struct run_device *device,
                                struct error *err)
 {
@@ -258,7 +252,7 @@ enum status sched_study_settle(struct sched_study *ss, struct trial *t, const st
         return rc;
     STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
     if (rc == ST_OK)
-        set_text(&t->config, text);
+        mem_set_text(&t->config, text);
     return rc;
 }
 
@@ -354,7 +348,7 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
 
     THEN(rc, run_config_settle(&ss->view, &trial, NULL, &settled, err));
     if (settled != NULL)
-        set_text(&trial.config, settled);
+        mem_set_text(&trial.config, settled);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err,
                      store_trial_add(ss->store, &trial, result, client, key, result_json, row, err));
@@ -678,14 +672,14 @@ enum status sched_study_take_result(struct sched_study *ss, size_t i, const stru
     t->eval_unfinished = r->eval_unfinished;
     t->eval_s = r->eval_episodes > 0 ? r->eval_s : NAN;
     t->start_s = r->start_s > 0.0 ? r->start_s : NAN;
-    set_text(&t->program, r->program);
+    mem_set_text(&t->program, r->program);
     if (r->device != NULL)
-        set_text(&t->device, r->device);
-    set_text(&t->kernels, r->kernels);
-    set_text(&t->reason, r->reason); /* in place of an earlier attempt's */
-    set_text(&t->cost_method, r->cost_method);
-    set_text(&t->log_tail, r->log_tail);
-    set_text(&t->outcomes, r->outcomes);
+        mem_set_text(&t->device, r->device);
+    mem_set_text(&t->kernels, r->kernels);
+    mem_set_text(&t->reason, r->reason); /* in place of an earlier attempt's */
+    mem_set_text(&t->cost_method, r->cost_method);
+    mem_set_text(&t->log_tail, r->log_tail);
+    mem_set_text(&t->outcomes, r->outcomes);
     TRY(sched_study_recorded(ss, i, err));
     if (r->lacks_outcome && !has_any_outcome(&ss->view) && ss->err.status == ST_OK)
         (void)FAIL(

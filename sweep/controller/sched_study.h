@@ -84,7 +84,8 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
 /* Takes a queued trial for that worker, or for a client outside (NULL); those that people enqueued come first. False:
  * none. */
 bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_t *ret_i);
-/* Before it starts without a checkpoint: its config names the device that trains it; NULL: a client's, not known. */
+/* Before it starts without a checkpoint: its config names the device that trains it; NULL: a client's, which is
+ * unknown. */
 enum status sched_study_settle(struct sched_study *ss, struct trial *trial, const struct run_device *device,
                                struct error *err) MUST_USE;
 /* Asks for a proposal, or for several where many trials are under way, unless one is being made or none may be made. */

@@ -220,7 +220,7 @@ static void end_used_up(struct scheduler *s, struct sched_study *ss)
 
     trial_check_unused(&ss->view.search, ss->setup, &unused);
     strbuf_addf(&text, "no new point of the search space that can be run was found%s%s",
-                unused.len > 0 ? "; none at all with these values: " : "", unused.len > 0 ? unused.text : "");
+                unused.len > 0 ? "; none with these values: " : "", unused.text);
     begin_end(s, ss, "space", text.text);
 }
 

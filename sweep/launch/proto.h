@@ -21,7 +21,7 @@
  *   exit
  * worker -> controller
  *   greeting {version, program, schema, host, cores, gpus?}   its first message, before "open"; gpus: if it is remote
- *   hello {pid, device, lanes, kind, threads, vector_units, meets?} or hello {reason}
+ *   hello {pid, device, lanes, kind, threads, vector_units, meets?} or hello {reason, other_game}
  *       kind: "cpu" or "cuda"; threads of each lane; meets: what other hosts give to `trawl join`
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
  *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang

@@ -68,14 +68,13 @@ static void start_program(char *const *argv, char *const *env, const char *direc
     _exit(127);
 }
 
-/* Kills the children of the guard; those whose parent has gone became its own. False: there is none. */
-static bool kill_children(void)
+/* Kills the children of the guard; those whose parent has gone became its own. */
+static void kill_children(void)
 {
     char text[CHILDREN_BYTES];
     int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     pid_t pid = 0;
-    bool any = false;
 
     if (fd >= 0)
         close(fd);
@@ -85,10 +84,8 @@ static bool kill_children(void)
         } else if (pid > 0) {
             kill(pid, SIGKILL);
             pid = 0;
-            any = true;
         }
     }
-    return any;
 }
 
 void guard_sweep_up(void)

@@ -156,7 +156,7 @@ void worker_send(struct worker *w, cJSON *message)
         worker_kill(w, NULL, why.text);
 }
 
-/* The end of a worker by itself; what a game has said of it is worth more than a code. */
+/* How a worker ended by itself; a game's own last line explains more than an exit code. */
 static void explain_exit(const struct worker *w, int code, char *ret_how, size_t size)
 {
     char tail[WORKER_LOG_BYTES + 1];

@@ -138,7 +138,7 @@ def daemon(store, *args, **more):
 
 
 def free_port():
-    """A port below the system's range of ephemeral ports: no other program gets it before the server starts, also again."""
+    """A port below the system's range of ephemeral ports, so that no connection takes it before the server starts, or starts again."""
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     for port in random.SystemRandom().sample(range(first // 2, first), 100):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):

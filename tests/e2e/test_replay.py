@@ -113,7 +113,7 @@ def test_another_order_of_results_is_noticed(folder):
     run("sweep", config, "--name", "a", "--trials", 16, "--seed", 3, "--store", store)
     equal(replay(store)["same"], 15)
     proposed = rows(store, "SELECT number, seen FROM trial WHERE origin = 'ehvi' ORDER BY number")
-    number, seen = next((n, s) for n, s in ((n, json.loads(s)) for n, s in proposed) if s["ended"])  # one ahead of it has seen as much
+    number, seen = next((n, s) for n, s in ((n, json.loads(s)) for n, s in proposed) if s["ended"])  # a proposal made ahead may name no new end
     seen["ended"] = seen["ended"][:-1]  # as if the proposal had not known the last result
     change(store, "UPDATE trial SET seen = ?, checksum = NULL WHERE number = ?", json.dumps(seen), number)
     found = replay(store, code=1)

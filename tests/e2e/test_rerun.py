@@ -126,7 +126,7 @@ def test_confirming_is_queued(folder):
 def test_short_trials_have_whole_curves(folder):
     store = make(folder, TINY_SWEEP.replace("4096", "300k"))
     for cost_s, points in rows(store, "SELECT t.cost_s, (SELECT COUNT(DISTINCT env_steps) FROM metric m WHERE m.trial_id = t.id) FROM trial t"):
-        assert points >= min(5, cost_s / 0.05), (cost_s, points)  # log_interval_s alone: one; where the machine stands still there is none
+        assert points >= min(5, cost_s / 0.05), (cost_s, points)  # by log_interval_s alone it would be one; while the machine stands still no point is written
 
 
 def test_the_cost_is_the_studys(folder):

@@ -313,7 +313,7 @@ enum status env_build(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"output", 'o', CLI_TEXT, &b.out, "FILE", "the library (the game's name with .so, in the current folder)"},
         {"flags", 0, CLI_TEXT, &b.flags, "TEXT",
-         "further words for the compiler, quoted as for sh: --flags '-lfoo -DA=\"b c\"'"},
+         "further words for the compiler, quoted as for sh: --flags '-lfoo -I\"my headers\"'"},
         {"gpu", 0, CLI_TEXT, &b.gpu, "WHEN", "compile GAME.h for the GPU too: auto (if nvcc is there), yes, no"},
     };
     const struct cli cli = {

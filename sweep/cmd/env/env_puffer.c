@@ -144,8 +144,8 @@ static void warn_without_value(const struct options *options, const struct confi
         first = first != NULL ? first : options->keys[i];
     }
     if (first != NULL)
-        log_warn("env build: no value of %s: %s; 0 is the default until a config of yours sets another one, "
-                 "[env] %s = VALUE (or --env.%s VALUE)",
+        log_warn("env build: no value for %s: %s; the default is 0 until your config sets one: [env] %s = VALUE (or "
+                 "--env.%s VALUE)",
                  list.text, places, first, first);
 }
 

@@ -118,9 +118,10 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
     }
     if (opened == ST_OK && pool->hosts != NULL)
         json_add_str(hello, "meets", train_hosts_where(pool->hosts));
-    if (opened != ST_OK)
+    if (opened != ST_OK) {
         json_add_str(hello, "reason", why.text);
-    json_add_bool(hello, "other_game", opened == ST_VERSION);
+        json_add_bool(hello, "other_game", opened == ST_VERSION);
+    }
     lane_pool_send(pool, hello);
     if (opened == ST_OK && cJSON_GetObjectItemCaseSensitive(message, "lanes") != NULL)
         return lane_pool_start_heartbeat(pool, err);

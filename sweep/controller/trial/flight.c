@@ -36,12 +36,6 @@ static struct trial *trial_of(const struct flight *f)
     return &f->ss->view.trials[f->i];
 }
 
-static void copy_text(char **ret_copy, const char *text)
-{
-    mem_free(*ret_copy);
-    *ret_copy = text != NULL ? mem_strdup(text) : NULL;
-}
-
 /* A trial that cannot be sent to a worker fails at once, and no worker is to blame. */
 static void refuse(struct flight *f, const char *why)
 {
@@ -56,7 +50,8 @@ static enum status settle_config(struct sched_study *ss, struct trial *t, const 
     const struct run_device device = {w->kind, w->vector_units, w->threads};
     const bool same = ss->kind[0] != '\0' && strcmp(w->kind, ss->kind) == 0;
 
-    /* Proposed since then, it names this device already: to parse and write it again would cost more than the rest. */
+    /* Proposed since then and never started, it names this device already: parsing and writing it again would cost more
+     * than the rest. */
     if (same && t->attempt == 0 && (size_t)t->number >= ss->kind_from)
         return ST_OK;
     if (!same && strcmp(w->kind, "cuda") == 0 && !setup_is_program(ss->setup)) { /* a CPU has more to settle */
@@ -85,8 +80,8 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
                  resume ? store_trial_resume(ss->store, t->id, w->device, slot->name, err)
                         : store_trial_start(ss->store, t->id, w->device, slot->name, err));
     TRY(rc);
-    copy_text(&t->device, w->device);
-    copy_text(&t->slot, slot->name);
+    mem_set_text(&t->device, w->device);
+    mem_set_text(&t->slot, slot->name);
     t->state = TRIAL_RUNNING;
     t->started_ms = clock_utc_ms();
     t->attempt++;
@@ -240,7 +235,8 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return take_branch(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         run_result_read(&f->result, message, f->ss->view.study.metric, f->cost_factor);
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) { /* it runs again */
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(
+                message, "other_game"))) { /* no fault of the trial: it is queued again */
             f->result.result.state = TRIAL_STOPPED;
             if (f->ss->err.status == ST_OK)
                 (void)FAIL(&f->ss->err, ST_VERSION, "%s", f->result.reason);

@@ -85,7 +85,11 @@ enum status run_config_settle(const struct study_view *v, const struct trial *t,
         snprintf(overrides[2].value, sizeof overrides[2].value, "%lld",
                  (long long)(setup->train.threads == 0 ? d->threads : setup->train.threads));
     }
-    rc = setup_derive(setup, overrides, d == NULL ? 2 : cpu ? 3 : 1, "the worker", &settled, err);
+    rc = setup_derive(setup, overrides,
+                      d == NULL ? 2
+                      : cpu     ? 3
+                                : 1,
+                      d != NULL ? "the worker" : "the study", &settled, err);
     if (rc == ST_OK)
         rc = setup_to_ini(settled, ret_text, err);
     setup_destroy(settled);

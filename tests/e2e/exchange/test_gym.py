@@ -642,7 +642,7 @@ def test_what_it_breaks_is_said(folder):
     for name, text in (("Parallel", ["its observation_space is <bound method", "needs a wrapper"]), ("nothing", "its observation_space is None"), ("vector", "it is a vector environment of 2 instances"),
                        ("Shaped", ["missing 1 required positional argument: 'size'", "env.kwargs"])):
         fails("train", "gym:boards:" + name, *mine(folder), *TINY, "-q", code=2, says=text, cwd=folder)
-    fails("train", "gym:boards:Partial", *mine(folder), *TINY, "-q", code=1, says="it has no 'turn'; its step returned", cwd=folder)
+    fails("train", "gym:boards:Partial", *mine(folder), *TINY, "-q", code=1, says="no key 'turn'; its step returned", cwd=folder)
     fails("train", "gym:boards:Missing", *mine(folder), *TINY, "-q", code=1, says=["No module named 'no_such'", "-m pip install"], cwd=folder)
     fails("train", "gym:boards:Scaled", *mine(folder), *TINY, "-q", code=1, says="numbers of float64 that are no bytes", cwd=folder)
     message = faulty(folder, "hang", more=("--env.timeout_s", "3"))
@@ -669,7 +669,7 @@ def test_wrong_names(folder):
     fails("train", "gym:CartPole-v1", "pong", code=2, says="two games are named")
     python = mine(folder)
     for game, text in (("gym:CartPol-v1", "CartPole"), ("gym:nowhere:X-v0", "no module 'nowhere'"),
-                       ("gym:./boards.py:Guess", "no module's name"), ("gym:boards.py:Guess", "without .py"),
+                       ("gym:./boards.py:Guess", "not the name of a module"), ("gym:boards.py:Guess", "without .py"),
                        ("gym:boards:Gess", "does boards register it"), ("gym:CartPole-v77", "CartPole")):
         fails("train", game, *python, code=2, says=text, cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")

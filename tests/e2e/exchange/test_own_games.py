@@ -672,9 +672,9 @@ void my_log(Log *log, Dict *out)
     config, said_by = folder / "tree" / "config" / "pairs.ini", lambda: " ".join(run("env", "build", game, "-o", "none.so", cwd=folder)[1].split())
     kept = config.read_text()
     config.write_text(kept.replace("length = 5", "length = long").replace("fair = True", ""))
-    assert "no value of length, fair: %s sets" % config.resolve() in said_by(), said_by()
+    assert "no value for length, fair: %s sets" % config.resolve() in said_by(), said_by()
     config.unlink()
-    for text in ("no value of length, fair:", "config/pairs.ini", "config/ocean/pairs.ini", "[env] length = VALUE"):
+    for text in ("no value for length, fair:", "config/pairs.ini", "config/ocean/pairs.ini", "[env] length = VALUE"):
         assert text in said_by(), said_by()
     config.write_text(kept)
     options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}

@@ -418,7 +418,7 @@ def test_a_daemon_that_was_cut_off_keeps_its_other_studies(folder):
     wait_for(lambda: n_done(store, "a") > 1 and n_done(store, "b") > 1, both)
     os.kill(both.pid, signal.SIGSTOP)
     servers[0].sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'trawl %%'")
-    wait_for(lambda: lock_holder(store) is None)  # the server ends a session a moment after it is told to
+    wait_for(lambda: lock_holder(store) is None)  # the server ends a session a moment after it was asked to
     sweep = start("sweep", "--resume", "a", "--store", store, "-q", "--devices", "cpu")
     n = n_done(store, "a")
     wait_for(lambda: n_done(store, "a") > n, sweep)

@@ -39,8 +39,9 @@ struct place {
     bool stop_beside; /* not before another trial runs, however slowly its worker began */
     int woken; /* times the watched pipe was read */
     size_t most_queued; /* trials of one study, while another began */
-    const char *says; /* what is written to it, a byte after every 10 trials */
-    double looked_s; /* of the last look at the store that was seen */
+    const char *says; /* bytes to write to it, one after every 10 trials */
+    int step; /* of wake_beside_a_node */
+    double looked_s; /* the scheduler's last look at the store, when the callback last ran */
     int said; /* bytes or pairs of commands written to it */
     size_t slept_at; /* trial whose proposal was being made when the program stood still */
     char starts[1024]; /* (n_starts) 'a' or 'b': whose trials began, in turn */

@@ -129,9 +129,9 @@ static void wake_beside_a_node(void *ctx, short revents)
     const double x[] = {0.02, 0.95};
 
     (void)revents;
-    if (p->said > 1 && p->sched->nodes.looked_s <= p->looked_s)
+    if (p->step > 1 && p->sched->nodes.looked_s <= p->looked_s)
         return; /* it is called again */
-    if (p->said == 1) {
+    if (p->step == 1) {
         OK(sched_study_queue(ss, x, "enqueued", NAN, err));
         OK(store_lease_claim(p->store, ss->view.study.id, -1, &lease, err));
         p->sched->workers.now_s -= 3600;
@@ -139,14 +139,14 @@ static void wake_beside_a_node(void *ctx, short revents)
         OK(store_lease_find(p->store, NODE_TOKEN "1", &lease, err));
         bool open = lease.state == LEASE_OPEN;
         lease_free(&lease);
-        assert_true(open || p->said > 3);
+        assert_true(open || p->step > 3);
         if (!open)
             scheduler_stop(p->sched);
-        if (p->said >= 3) /* two looks at the store have left it alone; in fact a busy machine may stand still again */
+        if (p->step >= 3) /* two looks at the store have left it alone; in fact a busy machine may stand still again */
             p->sched->nodes.woke_s -= NODE_SILENT_S;
     }
     p->looked_s = p->sched->nodes.looked_s;
-    p->said++;
+    p->step++;
 }
 
 SCHED_TEST(a_node_that_stood_still_too_may_report_first)
@@ -156,7 +156,7 @@ SCHED_TEST(a_node_that_stood_still_too_may_report_first)
     (void)serve(p, "a");
     assert_int_equal(pipe(p->pipe), 0);
     OK(scheduler_watch(p->sched, p->pipe[0], POLLIN, wake_beside_a_node, p, err));
-    p->said = 1;
+    p->step = 1;
     assert_int_equal(write(p->pipe[1], "w", 1), 1); /* it is never read */
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED); /* it has lost it in the end */
 }
