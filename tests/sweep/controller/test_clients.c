@@ -4,14 +4,16 @@
 #include "sweep/controller/leases.h"
 #include "sweep/proposals/proposer.h"
 
+/* What clients report, and a point of the study's space. */
+static const struct trial_result result = {.state = TRIAL_DONE, .score = 1, .perf = NAN, .cost_s = 1, .device_s = NAN};
+static const double x[] = {0.02, 0.95};
+
 /* A client gets a trial that was proposed for the GPU and gives it back, trains the next one, and adds one that was
  * trained elsewhere. */
 static void on_client(void *ctx, short revents)
 {
     struct place *p = ctx;
     struct sched_study *ss = p->runs[0];
-    const struct trial_result result = {.state = TRIAL_DONE, .score = 1, .perf = NAN, .cost_s = 1, .device_s = NAN};
-    const double x[] = {0.02, 0.95};
     struct held *held = NULL;
     bool again;
     char byte;
@@ -76,8 +78,6 @@ static void stand_still(void *ctx, short revents)
 {
     struct place *p = ctx;
     struct sched_study *ss = p->runs[0];
-    const struct trial_result result = {.state = TRIAL_DONE, .score = 1, .perf = NAN, .cost_s = 1, .device_s = NAN};
-    const double x[] = {0.02, 0.95};
     struct held *held = NULL;
     bool again;
     char byte;
@@ -126,7 +126,6 @@ static void wake_beside_a_node(void *ctx, short revents)
     struct place *p = ctx;
     struct sched_study *ss = p->runs[0];
     struct lease lease = {.client = "n/cpu", .token = NODE_TOKEN "1"};
-    const double x[] = {0.02, 0.95};
 
     (void)revents;
     if (p->step > 1 && p->sched->nodes.looked_s <= p->looked_s)
