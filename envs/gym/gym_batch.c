@@ -153,7 +153,7 @@ static enum status start_helpers(struct gym_batch *b, cJSON *task, struct error 
         text = json_print(task, false);
         b->lines[h] = (struct gym_line){.now = -1, .awaited = 1, .asleep = 1};
         b->helpers[h].line = &b->lines[h];
-        /* A vector environment's steps are longer. With a process for each core, looking longer would take one from them. */
+        /* A vector environment's steps are longer. Processes for all cores would lose one to a longer look. */
         b->helpers[h].spin_ns = (b->vectors ? 2 : 1) * gym_helper_spin_ns();
         rc = gym_helper_start(&b->helpers[h], b->settings->python, text, b->memory_fd, err);
         mem_free(text);
@@ -278,8 +278,8 @@ static enum status wait_all(struct gym_batch *b, char what, size_t from, size_t 
     return ST_OK;
 }
 
-/* Where instances reset late, the last observation of an episode is acted on once more, for nothing; that is an episode of one step
- * of the same end. */
+/* Where instances reset late, the last observation of an episode is acted on once more, for nothing; that is an episode
+ * of one step of the same end. */
 static void note_ends(struct gym_batch *b, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {

@@ -143,8 +143,8 @@ static const char *where(const struct gym_helper *helper, const char *what, char
     return buf;
 }
 
-/* Its group: a wrapper may have started Python, and an environment other programs. Itself too: an environment may have left
- * the group. */
+/* Its group: a wrapper may have started Python, and an environment other programs. Itself too: an environment may have
+ * left the group. */
 static void signal_all(pid_t pid, int signal_number)
 {
     kill(-pid, signal_number);

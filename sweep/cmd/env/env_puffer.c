@@ -92,7 +92,7 @@ static bool is_bool(const char *value)
     return strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0;
 }
 
-/* The default of an option: what the game's config says; NULL when that is nothing, or no number. */
+/* The default of an option: what the game's config sets; NULL when it sets nothing, or not a number. */
 static const char *default_of(const struct config *config, const char *key)
 {
     char full[CONFIG_KEY_MAX];
@@ -108,8 +108,8 @@ static const char *default_of(const struct config *config, const char *key)
     return num_parse_f64(value, &number) ? value : NULL;
 }
 
-/* Of PufferLib's tree: ocean/snake has config/snake.ini, or in older ones config/ocean/snake.ini. places: where that
- * is, for messages. */
+/* In PufferLib's tree ocean/snake has config/snake.ini, or in older trees config/ocean/snake.ini. places: where it was
+ * looked for, for messages. */
 static enum status load_config(struct config *config, const char *dir, const char *name, struct strbuf *places,
                                struct error *err)
 {
@@ -131,7 +131,7 @@ static enum status load_config(struct config *config, const char *dir, const cha
     return ST_OK;
 }
 
-/* A game divides by its options or makes its board of them: 0 is seldom what it can be played with. */
+/* A game may divide by an option or size its board by it, so 0 is rarely playable. */
 static void warn_without_value(const struct options *options, const struct config *config, const char *places)
 {
     const char *first = NULL;

@@ -1,7 +1,7 @@
 /* flight.c - one trial in flight: messages of its worker, how it is stopped, what is recorded.
  * Invariants: (1) a message about another trial or attempt than the one in flight changes nothing; (2) every fact is
- * stored as soon as it is known, a result with the others of its round, and is reported afterwards, so that a kill loses
- * nothing that was seen; (3) a flight ends exactly once. */
+ * stored as soon as it is known, a result with the others of its round, and is reported afterwards, so that a kill
+ * loses nothing that was seen; (3) a flight ends exactly once. */
 #include "sweep/controller/trial/flight.h"
 
 #include "base/os/clock.h"
@@ -235,8 +235,8 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return take_branch(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         run_result_read(&f->result, message, f->ss->view.study.metric, f->cost_factor);
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(
-                message, "other_game"))) { /* no fault of the trial: it is queued again */
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) {
+            /* no fault of the trial: it is queued again */
             f->result.result.state = TRIAL_STOPPED;
             if (f->ss->err.status == ST_OK)
                 (void)FAIL(&f->ss->err, ST_VERSION, "%s", f->result.reason);

@@ -21,7 +21,8 @@ cJSON *run_message(const struct study_view *view, const struct trial *trial, con
                    const char *checkpoint, bool resume);
 /* What the config leaves to the machine becomes part of it before the trial starts from its beginning, so that the
  * trial is the same one wherever it continues, is run again or is exported. device NULL: a client's, which is unknown:
- * the config gets the study's own train.device and train.vector_units. *ret_text (mem_free) NULL: there is nothing to change. */
+ * the config gets the study's own train.device and train.vector_units. *ret_text (mem_free) NULL: there is
+ * nothing to change. */
 enum status run_config_settle(const struct study_view *view, const struct trial *trial, const struct run_device *device,
                               char **ret_text, struct error *err) MUST_USE;
 
