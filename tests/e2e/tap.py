@@ -53,6 +53,16 @@ train.gamma: min = 0.8; max = 0.99
 """)
 TINY_SWEEP = TINY + "\n[sweep]\nmethod = sobol\n" + SPACE + space("policy.hidden_size: min = 4; max = 16")
 
+# Of the game that `trawl env new` writes: while the gate is shut its steps take a millisecond, on average.
+STEP = "state->apple_y++;"
+GATE = STEP + """
+    {
+        extern int access(const char *, int), usleep(unsigned);
+        static _Thread_local int is_open, n;
+        if (!is_open && ++n %% 64 == 0 && !(is_open = access("%s", 0) == 0))
+            usleep(64000);
+    }"""
+
 
 # A bound for events that must come, also on a slow machine that is busy with other tests; no test measures time.
 PATIENCE_S = 240
@@ -231,6 +241,25 @@ def write(folder, name, text):
     path = pathlib.Path(folder, name)
     path.write_text(text)
     return path
+
+
+def gated(folder, **keys):
+    """A config of a sweep, with these keys, whose trials end once open_gate(folder) was called: what a test does to them before meets
+    them running, however fast or busy the machine is. While the gate is shut a trial takes 1,000 s, longer than a test waits, yet it
+    reports and obeys signals; what it learns does not depend on the gate."""
+    run("env", "new", "apples", cwd=folder)
+    header = folder / "apples.h"
+    text = header.read_text()
+    equal(text.count(STEP), 1)
+    header.write_text(text.replace(STEP, GATE % (folder / "gate")))
+    run("env", "build", "apples.h", "--gpu", "no", cwd=folder)
+    return (TINY_SWEEP.replace("name = squared\nn = 1\n", "name = %s\n" % (folder / "apples.so"))
+            .replace("total_timesteps = 4096", "total_timesteps = 1000000\nlog_interval_s = 0.1")
+            .replace("method = sobol\n", "".join("%s = %s\n" % row for row in {"method": "sobol", "checkpoint_interval_s": 0, **keys}.items())))
+
+
+def open_gate(folder):
+    (folder / "gate").touch()
 
 
 def listed(store):

@@ -1,5 +1,5 @@
 """loopback_slurm.py - a real Slurm on loopback: munged, slurmctld and slurmd with one node, on ports of their own, in a temporary
-folder. Partition low gives way to partition high, with 15 s of grace."""
+folder. Partition low gives way to partition high, with 120 s of grace, of which a worker takes what it needs to save."""
 import contextlib
 import getpass
 import os
@@ -44,7 +44,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 JobRequeue=1
 NodeName=%(host)s NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
-PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=15
+PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=120
 PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
