@@ -6,6 +6,7 @@
 #include "store/store.h"
 #include "study/version.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/program/guard.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -153,9 +154,12 @@ static enum status dispatch(int argc, char **argv, struct error *err)
     command = find_command(argv[1], err);
     if (command == NULL)
         return ST_USAGE;
-    if (plays_games(command))
-        env_libraries_run();
-    return command->run(argc - 1, argv + 1, err);
+    if (!plays_games(command))
+        return command->run(argc - 1, argv + 1, err);
+    env_libraries_run();
+    enum status rc = command->run(argc - 1, argv + 1, err);
+    guard_sweep_up(); /* what a game has forked ends with it */
+    return rc;
 }
 
 /* A standard stream that the caller closed becomes one that cannot be written, lest a store or a checkpoint get its

@@ -68,16 +68,20 @@ static void start_program(char *const *argv, char *const *env, const char *direc
     _exit(127);
 }
 
-/* Kills the children of the guard; those whose parent has gone became its own. */
-static void kill_children(void)
+/* Kills the children that a thread of this process started; those whose parent has gone are the first thread's. */
+static void kill_children_of(int tasks, const char *thread)
 {
-    char text[CHILDREN_BYTES];
-    int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    char text[CHILDREN_BYTES], path[64] = "";
+    ssize_t n = -1;
     pid_t pid = 0;
 
-    if (fd >= 0)
+    if (strlen(thread) < sizeof path - sizeof "/children")
+        strcat(strcpy(path, thread), "/children");
+    int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, text, sizeof text - 1);
         close(fd);
+    }
     for (ssize_t i = 0; i < n; i++) {
         if (text[i] >= '0' && text[i] <= '9') {
             pid = pid * 10 + (text[i] - '0');
@@ -88,8 +92,26 @@ static void kill_children(void)
     }
 }
 
+static void kill_children(void)
+{
+    _Alignas(struct dirent64) char entries[CHILDREN_BYTES];
+    int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ssize_t n;
+
+    while (tasks >= 0 && (n = getdents64(tasks, entries, sizeof entries)) > 0)
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *entry = (const void *)(entries + at);
+            if (entry->d_name[0] != '.')
+                kill_children_of(tasks, entry->d_name);
+            at += entry->d_reclen;
+        }
+    if (tasks >= 0)
+        close(tasks);
+}
+
 void guard_sweep_up(void)
 {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int i = 0; i < SWEEPS_MAX; i++) {
         pid_t got;
         kill_children();

@@ -485,15 +485,39 @@ def test_exit_is_an_error(folder):
     fails("quits.so ended the process by _exit()", "env", "check", library, code=1)
 
 
+def forking_game(folder, name, then=""):
+    """Its first step forks a process that leaves the session and forks another; their numbers stand in files."""
+    write_pid = 'FILE *f = fopen("%s.%s", "w"); fprintf(f, "%%d", getpid()); fclose(f);'
+    return new_game(folder, name, (
+        "state->apple_y++;", "state->apple_y++; { extern int fork(void), setsid(void), pause(void), getpid(void), alarm(unsigned); "
+        "static int n; if (__atomic_fetch_add(&n, 1, 5) == 0) { int ends[2]; extern int pipe(int *); extern long read(int, void *, unsigned long), "
+        'write(int, const void *, unsigned long); char c; if (pipe(ends) == 0 && fork() == 0) { alarm(600); setsid(); fork(); alarm(600); '
+        'char path[64]; snprintf(path, sizeof path, "%s.%%d.pid", getpid()); fclose(fopen(path, "w")); write(ends[1], "x", 1); for (;;) pause(); } '
+        "read(ends[0], &c, 1); read(ends[0], &c, 1); %s } }" % (os.path.join(folder, name), then)))
+
+
+def forked(folder, name):
+    pids = [int(path.name.split(".")[1]) for path in folder.glob(name + ".*.pid")]
+    assert len(pids) % 2 == 0 and pids, pids
+    return pids
+
+
 def test_what_a_game_starts_ends_with_its_check(folder):
     """Also what has left its session, whether the game plays on or crashes."""
     for name, then in (("plays", ""), ("crashes", "__builtin_abort();")):
-        library = new_game(folder, name, (
-            "state->apple_y++;", 'state->apple_y++; { extern int fork(void), setsid(void), pause(void), alarm(unsigned); static int n; '
-            'if (__atomic_fetch_add(&n, 1, 5) == 0) { int pid = fork(); if (pid == 0) { setsid(); alarm(600); for (;;) pause(); } '
-            'FILE *f = fopen("%s.pid", "w"); fprintf(f, "%%d", pid); fclose(f); %s } }' % (name, then)))
-        said("env", "check", library, "--steps", 50, cwd=folder)
-        assert tap.is_gone(int((folder / (name + ".pid")).read_text()))
+        said("env", "check", forking_game(folder, name, then), "--steps", 50, cwd=folder)
+        assert all(map(tap.is_gone, forked(folder, name)))
+
+
+def test_what_a_game_starts_ends_with_its_training(folder):
+    library = forking_game(folder, "forks")
+    small = ("--train.total_timesteps", "4096", "--train.total_agents", "32", "--train.horizon", "32", "--train.minibatch_size", "256")
+    run("train", library, *small, "-q")
+    assert all(map(tap.is_gone, forked(folder, "forks")))
+    config = write(folder, "forks.ini", "[env]\nname = %s\n[train]\ntotal_timesteps = 4096\ntotal_agents = 32\nhorizon = 32\n"
+                   "minibatch_size = 256\n[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n" % library)
+    run("sweep", config, "--store", folder / "forks.db", "--name", "a", "--trials", "2", "--devices", "cpu")
+    assert all(map(tap.is_gone, forked(folder, "forks"))) and len(forked(folder, "forks")) > 2
 
 
 def test_numbers_that_are_none_are_the_games(folder):
