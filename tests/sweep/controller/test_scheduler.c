@@ -10,7 +10,7 @@
 #include "sweep/supervise/worker_process.h"
 
 /* With the healthy workers too: a machine that stands still for less must not cost them, for longer is noticed. */
-#define PATIENCE_S 6
+#define PATIENCE_S 10
 
 /* The controller keeps no texts of what is done, but where it came from; why one failed is reported at the end. */
 static void texts_are_forgotten(const struct trial *t)
@@ -108,6 +108,9 @@ static void note_queue(void *ctx, const struct flight *flight)
     struct place *p = ctx;
 
     (void)flight;
+    for (size_t i = 0; i < p->n_runs; i++)
+        if (sched_study_wants_slots(p->runs[i]) == 0)
+            return; /* at the end: a busy machine does not bring all studies there together, and the others get its lanes */
     for (size_t i = 0; i < p->n_runs; i++)
         if (p->runs[i]->n_queued > p->most_queued)
             p->most_queued = p->runs[i]->n_queued;
