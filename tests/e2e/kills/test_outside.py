@@ -82,17 +82,23 @@ def test_what_ends_a_locked_sweep_saves_first(folder):
 
 def test_a_stop_during_a_lock_is_an_interrupt(folder):
     """The lock ends while the sweep waits for its frozen worker; then the sweep writes the reason of its end."""
-    store, words = folder / "s.db", folder / "words"
-    config = write(folder, "s.ini", LONG_SWEEP)
-    process = logged(words, config, "--store", store, "--name", "a", "--trials", 2)
-    wait_for(lambda: len(curve(store)) > 1, process)
-    other = Locked(store)
-    wait_for(lambda: "keeps the store locked" in words.read_text(), process)
-    os.kill(children(process.pid)[0], signal.SIGSTOP)
-    process.send_signal(signal.SIGTERM)
-    wait_for(lambda: "it is still locked; running trials save" in words.read_text(), process)  # the worker is waited for from now on, for 6 s
-    other.let_go()
-    equal(process.wait(tap.PATIENCE_S), 1)
+    config, words, in_time = write(folder, "s.ini", LONG_SWEEP), folder / "words", False
+    for attempt in range(5):  # a busy machine may let go only when the worker, 5 s after its last sign of life, is no longer waited for
+        store = folder / ("%d.db" % attempt)
+        process = logged(words, config, "--store", store, "--name", "a", "--trials", 2)
+        wait_for(lambda: len(curve(store)) > 1, process)
+        other = Locked(store)
+        wait_for(lambda: "keeps the store locked" in words.read_text(), process)
+        begun = time.monotonic()
+        os.kill(children(process.pid)[0], signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "it is still locked; running trials save" in words.read_text(), process)  # after 3 s
+        other.let_go()
+        in_time = time.monotonic() - begun < 4
+        equal(process.wait(tap.PATIENCE_S), 1)
+        if in_time:
+            break
+    assert in_time, "the machine stood still in each attempt"
     equal(rows(store, "SELECT state, end_rule FROM study"), [("paused", "interrupted")])
 
 
@@ -102,9 +108,13 @@ def test_one_event_of_two_signals_is_one_request(folder):
         store = folder / ("%d.db" % i)
         process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, start_new_session=True)
         worker_of(process, store, 0)
+        begun = time.monotonic()
         for number in numbers:
             os.killpg(process.pid, number)  # workers hear it too
+        is_one = time.monotonic() - begun < 2  # else a busy machine has made two requests of it, and the second ends the sweep at once
         _, err = end(process, code=130)
+        if not is_one:
+            continue
         assert "interrupted" in err, err
         equal(rows(store, "SELECT state FROM study"), [("paused",)])
         equal(trials(store, "state, attempt, losses, deaths"), [("queued", 1, 0, 0)])
