@@ -2,7 +2,7 @@
 import re
 import signal
 
-from tap import TINY, TINY_SWEEP, change, end, equal, fails, listed, run, running, show, space, start, wait_for, write
+from tap import TINY, TINY_SWEEP, change, end, equal, fails, listed, rows, run, running, show, space, start, wait_for, write
 
 
 def ended_by(folder, rule, *args, text=TINY_SWEEP):
@@ -16,14 +16,14 @@ def ended_by(folder, rule, *args, text=TINY_SWEEP):
 
 def test_wall_time(folder):
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
-    store, row = ended_by(folder, "wall_time", "--wall-time", "5s", text=text)  # a slow start of the worker is part of it
+    store, row = ended_by(folder, "wall_time", "--wall-time", "10s", text=text)  # a slow start of the worker is part of it
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["stopped"])
     assert "wall_time" in trials[0]["reason"], trials
     _, err = run("sweep", "--resume", "a", "--store", store, "-q")  # a total over all runs of the controller
     assert "wall_time" in err, err
     equal(len(show(store, "a")["trials"]), 1)
-    run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "12s")
+    run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "24s")
     equal(len(show(store, "a")["trials"]), 2)
 
 
@@ -41,7 +41,8 @@ def test_what_waits_is_told_and_used_later(folder):
     out, _ = run("sweep", "--resume", "a", "--store", store, "--budget", "1s", "-q")
     assert "1 done, 0 failed, 0 stopped, 1 waiting" in out and "ended (budget)" in out, out
     equal([t["state"] for t in show(store, "a")["trials"]], ["queued", "done"])
-    run("sweep", "--resume", "a", "--store", store, "--budget", "1008s", "-q")  # what it trained before counts
+    before, = rows(store, "SELECT lost_s FROM study")[0]  # what it trained before counts
+    run("sweep", "--resume", "a", "--store", store, "--budget", "%fs" % (1008 + before), "-q")
     trials = show(store, "a")["trials"]
     equal((len(trials), trials[0]["params"], trials[0]["attempt"]), (2, stopped["params"], 2))
     equal([t["state"] for t in trials], ["stopped", "done"])  # it ran until the larger budget was spent

@@ -61,7 +61,7 @@ name = ./apples.so
 [train]
 device = cpu
 devices = 2
-rank_timeout_s = 4
+rank_timeout_s = 10
 threads = 2
 total_agents = 8
 horizon = 16
@@ -80,7 +80,7 @@ max = 0.01
     trials = show(store, "a")["trials"]
     failed = [t for t in trials if t["state"] == "failed"]
     equal(len(failed), 1)
-    assert re.search(r"rank [01] has not come back for 4 s, while the others of 2 waited", failed[0]["reason"]), failed[0]
+    assert re.search(r"rank [01] has not come back for 10 s, while the others of 2 waited", failed[0]["reason"]), failed[0]
     assert sum(t["state"] == "done" for t in trials) >= 3, trials
     (folder / "hung").unlink()
-    fails("train", config, "-q", code=1, says="has not come back for 4 s")
+    fails("train", config, "-q", code=1, says="has not come back for 10 s")

@@ -294,11 +294,11 @@ TEST(a_rank_that_hangs_is_named)
 
     setup_open(&hung, &stuck_def, 1);
     hung.train.minibatch_size = 96;
-    hung.train.rank_timeout_s = 3.0; /* the other ranks are to be there by then */
+    hung.train.rank_timeout_s = 10.0; /* the other ranks are to be there by then */
     struct trainer *t = ranks_trainer(&hung, 3);
     ranks_of(t, ranks);
     stuck.hangs = stuck_key(ranks[1]);
-    FAILS(trainer_run(t, NULL, &r, err), ST_DEVICE, "rank 1 has not come back for 3 s");
+    FAILS(trainer_run(t, NULL, &r, err), ST_DEVICE, "rank 1 has not come back for 10 s");
     assert_true(kern_is_lost(hung.kern));
     FAILS(trainer_iterate(t, err), ST_DEVICE, "training had ended: rank 1 has");
     trainer_destroy(t);

@@ -265,7 +265,7 @@ def test_a_clock_that_jumps(folder):
     assert int(n) > 10
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["done"] * N_TRIALS)
-    assert all(0 < t["cost_s"] < 60 for t in trials), trials  # durations come from another clock
+    assert all(0 < t["cost_s"] < 3600 for t in trials), trials  # durations come from another clock
 
 
 def test_clients_under_a_clock_that_jumps(folder):
@@ -282,7 +282,7 @@ def test_clients_under_a_clock_that_jumps(folder):
         server.tell(t, score=1)
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["done"] * 4)
-    assert all(0 <= t["cost_s"] < 60 for t in trials), trials
+    assert all(0 <= t["cost_s"] < 3600 for t in trials), trials
     server.end()
     end(controller, signal.SIGTERM)
 
