@@ -115,10 +115,9 @@ GAMES = {
         "weight": 1.6, "library": "tower_climb", "starts": 12, "max_s": 100, "own": ["env.reward_climb_row", "env.reward_fall_row", "env.reward_illegal_move", "env.reward_move_block"],
         "steps": "40M 3M 500M", "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.ent_coef"],
         "start": {"env.reward_climb_row": 0.38, "env.reward_fall_row": 0, "env.reward_illegal_move": -0.0048, "env.reward_move_block": 0.063,
-                  "policy.hidden_size": 256, "policy.num_layers": 4, "train.total_agents": 2048, "train.minibatch_size": 8192, "train.replay_ratio": 0.75,
-                  "train.learning_rate": 0.0055, "train.beta1": 0.945, "train.gamma": 0.91, "train.gae_lambda": 0.72, "train.ent_coef": 0.019,
-                  "train.clip_coef": 0.3, "train.vf_coef": 4.9, "train.vf_clip_coef": 4.4, "train.max_grad_norm": 5, "train.min_lr_ratio": 0.1,
-                  "train.prio_alpha": 1, "train.prio_beta0": 0.958}},
+                  "policy.hidden_size": 256, "policy.num_layers": 3, "train.total_agents": 2048, "train.minibatch_size": 8192, "train.replay_ratio": 1.5,
+                  "train.learning_rate": 0.0055, "train.beta1": 0.945, "train.gamma": 0.91, "train.gae_lambda": 0.8, "train.ent_coef": 0.006,
+                  "train.clip_coef": 0.3, "train.vf_coef": 4.9, "train.vf_clip_coef": 4.4, "train.max_grad_norm": 5, "train.min_lr_ratio": 0.1}},
     "terraform": {
         "weight": 1.6, "library": "terraform", "starts": 12, "max_s": 150, "own": ["env.reward_scale"], "steps": "60M 5M 400M",
         "only": ["policy.hidden_size", "train.learning_rate", "train.replay_ratio", "train.total_agents", "train.gamma"],
