@@ -1,6 +1,6 @@
 """run_tests.py - runs the tests of one file, which finds the helpers of tests/ and examples/ by their names.
 
-usage: run_tests.py FILE TRAWL [TEST ...]"""
+usage: run_tests.py FILE TRAWL [TEST | -TEST ...]     -TEST is left out"""
 import importlib
 import pathlib
 import sys

@@ -277,12 +277,12 @@ def equal(a, b):
 
 def main(module):
     tests = [(name, f) for name, f in vars(module).items() if name.startswith("test_") and callable(f)]
-    wanted = sys.argv[2:]
-    if wanted:
-        unknown = set(wanted) - {name for name, _ in tests}
-        if unknown:
-            sys.exit("no test %s; there are: %s" % (" ".join(sorted(unknown)), " ".join(name for name, _ in tests)))
-        tests = [(name, f) for name, f in tests if name in wanted]
+    known, asked = {name for name, _ in tests}, set(sys.argv[2:])
+    left_out = {word[1:] for word in asked if word.startswith("-")}
+    wanted = {word for word in asked if not word.startswith("-")}
+    if (wanted | left_out) - known:
+        sys.exit("no test %s; there are: %s" % (" ".join(sorted((wanted | left_out) - known)), " ".join(sorted(known))))
+    tests = [(name, f) for name, f in tests if name in (wanted or known) - left_out]
     print("1..%d" % len(tests), flush=True)
     failed = 0
     for i, (name, f) in enumerate(tests, 1):
