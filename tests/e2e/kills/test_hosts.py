@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 import tap
-from tap import TINY_SWEEP, end, equal, fails, kill, rows, run, show, wait_for, write
+from tap import TINY_SWEEP, end, equal, fails, gated, kill, open_gate, rows, run, show, wait_for, write
 
 RUN = ("train", "cartpole", "--train.device", "cpu", "--train.devices", 4, "--train.eval_episodes", 16, "-q", "--json")
 HOSTS = ("--hosts", 2, "--listen", "127.0.0.1")
@@ -128,15 +128,15 @@ def test_a_host_without_the_game_is_let_go(folder):
 
 def test_nodes_find_each_other_in_the_store(folder):
     store = folder / "s.db"
-    text = TINY_SWEEP.replace("threads = 1", "devices = 2").replace("method = sobol", "method = sobol\ncheckpoint_interval_s = 0.2")
+    text = gated(folder, checkpoint_interval_s=0.2).replace("threads = 1", "devices = 2")
     tap.daemon(store, "--devices", "none")
-    background(folder, "sweep", "sweep", write(folder, "a.ini", text.replace("total_timesteps = 4096", "total_timesteps = 800k")), "--name", "a",
-               "--trials", 2, "--store", store)
+    background(folder, "sweep", "sweep", write(folder, "a.ini", text), "--name", "a", "--trials", 2, "--store", store)
     lead = background(folder, "lead", "node", "--store", store, "--devices", "cpu", "--name", "lead", "--spool", folder / "spool", *HOSTS)
     other = background(folder, "join", "join", "--store", store, "--devices", "cpu")
     part = wait_for(lambda: rows(store, "SELECT 1 FROM checkpoint") and tap.children(other.pid))[0]
     kill(part)  # the part of a trial: the trial is queued again, and continues with a new one
     wait_for(lambda: rows(store, "SELECT 1 FROM trial WHERE attempt > 1"))
+    open_gate(folder)
     wait_for(lambda: tap.n_done(store) == 2)
     equal(len({(t["env_steps"], t["device"]) for t in show(store)["trials"]}), 1)  # with the same threads too
     assert "ranks 1 to 1 of 2" in (folder / "join.log").read_text()
