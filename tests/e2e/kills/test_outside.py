@@ -5,10 +5,9 @@ import sqlite3
 import time
 
 import tap
-from tap import TINY_SWEEP, children, end, equal, rows, run, running, show, start, wait_for, write
+from tap import TINY_SWEEP, children, end, equal, gated, open_gate, rows, run, running, show, start, wait_for, write
 
 LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
-SOME_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 300k")
 
 
 def curve(store):
@@ -42,18 +41,19 @@ def logged(words, *args):
 
 def test_a_sweep_waits_for_another_programs_lock(folder):
     store, words = folder / "s.db", folder / "words"
-    config = write(folder, "s.ini", SOME_SWEEP)
-    process = logged(words, config, "--store", store, "--name", "b", "--trials", 30)  # enough for a test that is held up before it takes the lock
-    wait_for(lambda: tap.n_done(store, "b"), process)
+    config = write(folder, "s.ini", gated(folder))
+    process = logged(words, config, "--store", store, "--name", "b", "--trials", 2)
+    wait_for(lambda: curve(store), process)
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
     tap.fails("pause", "b", "--store", store, code=1, says="another program keeps the store locked")
     time.sleep(10)  # an end of ten seconds was the end of the sweep
     equal(process.poll(), None)
+    open_gate(folder)
     other.let_go()
     equal(process.wait(tap.PATIENCE_S), 0)
     assert "no longer locked" in words.read_text(), words.read_text()
-    equal([(t["state"], t["attempt"]) for t in show(store, "b")["trials"]], [("done", 1)] * 30)
+    equal([(t["state"], t["attempt"]) for t in show(store, "b")["trials"]], [("done", 1)] * 2)
 
 
 def test_what_ends_a_locked_sweep_saves_first(folder):
