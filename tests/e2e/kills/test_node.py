@@ -15,18 +15,18 @@ import subprocess
 import time
 
 import tap
-from tap import TINY_SWEEP, children, end, equal, rows, run, wait_for, write
+from tap import TINY_SWEEP, children, end, equal, gated, open_gate, rows, run, wait_for, write
 import postgres
 
 SLOTS = min(2, len(os.sched_getaffinity(0)))
 N_KILLS = int(os.environ.get("TRAWL_NODE_KILLS", 24))
-PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2") + """
+LENGTHS = """
 [sweep.train.total_timesteps]
 distribution = log
 min = 2048
 max = 262144
 """
-LONG = PARETO.replace("min = 2048\nmax = 262144", "min = 40M\nmax = 80M").replace("total_timesteps = 4096", "total_timesteps = 50M")
+PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto\nlease_s = 2\ncheckpoint_interval_s = 0.2") + LENGTHS
 
 
 def background(folder, name, *words):
@@ -161,25 +161,18 @@ def test_kills_lose_and_double_nothing(folder):
 
 
 def test_a_stolen_attempt_is_kept_as_late(folder):
-    text = PARETO.replace("lease_s = 2", "lease_s = 6").replace("max = 262144", "max = 3600k").replace("min = 2048", "min = 3M").replace(
-        "checkpoint_interval_s = 0.2", "checkpoint_interval_s = 0")  # with a message for each the worker would wait for the node to read them
-    for attempt in range(5):  # on a busy machine the trial may be over before the node is cut off
-        here = folder / str(attempt)
-        here.mkdir()
-        store, _ = submit(here, text, 2)
-        first = node(here, store, "first")
-        wait_for(lambda: "starts" in (here / "first.log").read_text())
-        worker, = children(first.pid)
-        before = ticks(worker)
-        wait_for(lambda: ticks(worker) > before + 10 or ended(store))  # "starts" is logged before the worker gets its trial
-        cut_off(first, store)  # its worker trains on
-        taken = rows(store, "SELECT trial_id FROM lease WHERE state IN ('open', 'expired')")
-        if taken and not ended(store):
-            break
-        end(first, signal.SIGKILL, -9)
+    text = gated(folder, method="pareto", lease_s=6) + LENGTHS.replace("min = 2048\nmax = 262144", "min = 900k\nmax = 1M")
+    # with a message for each report the worker would wait for the node to read them
+    store, _ = submit(folder, text.replace("log_interval_s = 0.1", "log_interval_s = 3"), 2)
+    first = node(folder, store, "first")
+    wait_for(lambda: rows(store, "SELECT 1 FROM metric"), first)
+    worker, = children(first.pid)
+    cut_off(first, store)  # its worker trains on
+    taken = rows(store, "SELECT trial_id FROM lease WHERE state IN ('open', 'expired')")
     equal((len(taken), ended(store)), (1, []))
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'expired'"))
-    second = node(here, store, "second")
+    open_gate(folder)
+    second = node(folder, store, "second")
     wait_for(lambda: rows(store, "SELECT 1 FROM trial WHERE state = 'done'"))
     wait_for(lambda: is_idle(worker))
     os.kill(first.pid, signal.SIGCONT)
@@ -193,12 +186,12 @@ def test_a_stolen_attempt_is_kept_as_late(folder):
 
 
 def test_results_wait_on_the_disk_while_the_store_is_locked(folder):
-    text = PARETO.replace("lease_s = 2", "lease_s = 600").replace("min = 2048\nmax = 262144", "min = 1M\nmax = 1100k")
-    store, _ = submit(folder, text, 2)
+    store, _ = submit(folder, gated(folder, lease_s=600), 2)
     lock = sqlite3.connect(store, timeout=tap.PATIENCE_S, isolation_level=None)
     first = node(folder, store, "first")
     wait_for(lambda: "starts" in (folder / "first.log").read_text())
     lock.execute("BEGIN IMMEDIATE")
+    open_gate(folder)
     spool = folder / "spool"
     wait_for(lambda: any(p.suffix == ".json" for p in spool.iterdir()) if spool.exists() else False)
     before = len(ended(store))
@@ -223,7 +216,7 @@ def test_a_device_that_a_study_does_not_take_is_reported(folder):
 
 
 def test_signals_save_and_give_back(folder):
-    store, _ = submit(folder, LONG.replace("lease_s = 2", "lease_s = 60"), 1)
+    store, _ = submit(folder, gated(folder, lease_s=60, checkpoint_interval_s=0.2), 1)
     first = node(folder, store, "first")
     wait_for(lambda: rows(store, "SELECT 1 FROM metric"))
     wait_for(lambda: rows(store, "SELECT 1 FROM checkpoint"))
@@ -274,20 +267,14 @@ def test_nodes_train_on_while_their_database_is_away(folder):
 
 def test_branches_come_with_a_result(folder):
     """Also where the controller was killed before it saw the result."""
-    text = PARETO.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
-    text = text.replace("min = 2048\nmax = 262144", "min = 500k\nmax = 1M").replace("lease_s = 2", "lease_s = 60")
+    text = gated(folder, method="pareto", branches=2, lease_s=60).replace("device = cpu", "device = cpu\ndecay_steps = 1000")
+    store, daemon = submit(folder, text + LENGTHS.replace("min = 2048\nmax = 262144", "min = 500k\nmax = 1M"), 3)
     branches = lambda: rows(store, "SELECT origin FROM trial WHERE origin LIKE 'branch %' AND state = 'done'")
-    for attempt in range(5):  # on a busy machine it may have seen it before it is killed
-        here = folder / str(attempt)
-        here.mkdir()
-        store, daemon = submit(here, text, 3)
-        process = node(here, store, "n")
-        wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
-        end(daemon, signal.SIGKILL, -9)
-        wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'reported' AND token LIKE 'node-%'"))
-        if branches() == []:
-            break
-        end(process, signal.SIGKILL, -9)
+    node(folder, store, "n")
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
+    end(daemon, signal.SIGKILL, -9)
+    open_gate(folder)
+    wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'reported' AND token LIKE 'node-%'"))
     equal(branches(), [])
     controller(store)
     wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"))
@@ -302,8 +289,9 @@ def test_branches_come_with_a_result(folder):
 
 def test_branches_of_a_preempted_attempt_stay(folder):
     """With no controller, and while one looks; the attempt that continues adds none twice."""
-    text = LONG.replace("method = pareto", "method = pareto\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
-    store, daemon = submit(folder, text.replace("min = 40M", "min = 16384").replace("lease_s = 2", "lease_s = 30"), 1)
+    text = gated(folder, method="pareto", branches=2, lease_s=60).replace("device = cpu", "device = cpu\ndecay_steps = 1000\neval_episodes = 16")
+    text = text.replace("total_timesteps = 1000000", "total_timesteps = 300k")
+    store, daemon = submit(folder, text + LENGTHS.replace("min = 2048\nmax = 262144", "min = 256\nmax = 300k"), 1)
     first = node(folder, store, "n")
     branches = lambda: rows(store, "SELECT env_steps FROM trial WHERE origin = 'branch 0' AND state = 'done' ORDER BY 1")
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
@@ -356,7 +344,7 @@ def test_trials_that_end_while_the_controller_looks(folder):
 
 
 def test_a_lease_of_a_node_that_is_gone_takes_no_place_of_another(folder):
-    store, _ = submit(folder, PARETO.replace("lease_s = 2", "lease_s = 1000").replace("= 4096", "= 50M").replace("max = 262144", "max = 50M"), 9)
+    store, _ = submit(folder, gated(folder, lease_s=1000), 9)
     first = node(folder, store, "first")
     wait_for(lambda: rows(store, "SELECT 1 FROM lease WHERE state = 'open'"))
     end(first, signal.SIGKILL, -9)
