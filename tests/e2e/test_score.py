@@ -3,11 +3,10 @@ and the owner of a checkpoint."""
 import json
 import math
 import os
-import shutil
 import signal
 import zlib
 
-from tap import PATIENCE_S, TINY, TINY_SWEEP, change, end, equal, fails, rows, run, show, start, wait_for, write
+from tap import TINY, TINY_SWEEP, change, end, equal, fails, gated, open_gate, rows, run, show, start, wait_for, write
 
 # Many agents and few steps: 128 of each, of episodes that last 200.
 BREAKOUT = """
@@ -122,22 +121,16 @@ def test_threads_are_the_trials(folder):
 
 
 def interrupted(folder, store, n, text, begun):
-    """n trials that were stopped at the same time, each with a checkpoint, when `begun` had selected them all. A sweep of which one
-    ended before that is begun again."""
-    states = None
-    while states != ["queued"] * n:
-        for path in store.parent.glob("s.db*"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", n, "--runs-per-device", n, "-q")
-        wait_for(lambda: len(rows(store, begun)) == n)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE_S)
-        states = [t["state"] for t in trials(store)]
-        assert set(states) <= {"queued", "done"}, states
+    """n trials of a gated text that were stopped at the same time, each with a checkpoint, when `begun` had selected them all."""
+    process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", n, "--runs-per-device", n, "-q")
+    wait_for(lambda: len(rows(store, begun)) == n, process)
+    end(process, signal.SIGINT, 130)
+    equal([t["state"] for t in trials(store)], ["queued"] * n)
+    open_gate(folder)
 
 
 def two_interrupted(folder, store, threads=1):
-    text = CARTPOLE.replace("threads = 1", "threads = %d" % threads).replace("total_timesteps = 200k", "total_timesteps = 600k\nlog_interval_s = 0.05")
+    text = gated(folder).replace("threads = 1", "threads = %d" % threads)
     interrupted(folder, store, 2, text, "SELECT DISTINCT trial_id FROM metric")
 
 
@@ -205,13 +198,16 @@ def test_a_trial_keeps_its_threads_and_names_all_who_made_it(folder):
 
 def test_stopped_in_its_evaluation_a_trial_goes_on_there(folder):
     store = folder / "s.db"
-    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 4096\neval_episodes = 2M")
+    text = gated(folder).replace("total_timesteps = 1000000", "total_timesteps = 4096\neval_episodes = 16").replace("apples.so", "apples.so\nwidth = 10000")
+    header = folder / "apples.h"  # few games of long episodes: the evaluation is asked to stop after every 32 steps of all
+    header.write_text(header.read_text().replace('"7", 2, 100,', '"7", 2, 10000,'))
+    run("env", "build", "apples.h", "--gpu", "no", cwd=folder)
     interrupted(folder, store, 1, text, "SELECT DISTINCT trial_id FROM metric WHERE env_steps = 4096")
     assert (folder / "s.db.checkpoints" / "a-0.ckpt").exists()
     said = resume(store)
     assert "begins again" not in said, said
     t = trials(store)[0]
-    equal((t["state"], t["env_steps"], t["eval_episodes"] >= 2000000), ("done", 4096, True))
+    equal((t["state"], t["env_steps"], t["eval_episodes"]), ("done", 4096, 16))
     equal(json.loads(run("rerun", "a", "--store", store, "--trial", 0, "--json")[0])["same"], True)
 
 
