@@ -51,36 +51,26 @@ def test_everything_is_sent_once(folder):
 
 def test_attempts_are_runs_of_their_own(folder):
     """A trial that is killed without a checkpoint begins again from zero: no tracker's curve is made of both attempts."""
-    waiting, config = Waiting.of(folder, *KINDS), tap.write(folder, "s.ini", SWEEP.replace("8192", "256K"))
+    waiting = Waiting.of(folder, *KINDS)
+    config = tap.write(folder, "s.ini", tap.gated(folder).replace("1000000\nlog_interval_s = 0.1", "256K\nlog_interval_s = 0"))
     options = ["--store", waiting.store, "--track", ",".join(kind.name for kind in KINDS), "--track.offline", "true",
                "--track.interval_s", "0.1", "--track.requests_per_minute", "100000"]
     env = servers.clean_env(folder)
-    for _ in range(20):  # a kill may meet the moment between two trials
-        process = tap.start("sweep", config, "--name", "first", "--trials", 2, *options, env=env)
-
-        def trains():
-            return waiting.store.exists() and waiting.sql(
-                "SELECT 1 FROM trial t WHERE t.state = 'running' AND t.number = 1 AND (SELECT count(*) FROM outbox o WHERE "
-                "o.trial_id = t.id) > 5")
-
-        tap.wait_for(lambda: tap.trials_now(waiting.store, "first") and trains(), process)
-        process.kill()
-        process.communicate()
-        if waiting.sql("SELECT state FROM trial WHERE number = 1") == [("running",)]:
-            break
-        for path in folder.glob("s.db*"):
-            path.unlink() if path.is_file() else None
+    process = tap.start("sweep", config, "--name", "first", "--trials", 2, *options, env=env)
+    tap.wait_for(lambda: tap.rows(waiting.store, "SELECT 1 FROM outbox WHERE trial_id = 1 LIMIT 1 OFFSET 5"), process)
+    tap.end(process, signal.SIGKILL, -9)
+    tap.open_gate(folder)
     run("sweep", "--resume", "first", "--store", waiting.store, env=env)
-    equal([t["attempt"] for t in tap.show(waiting.store, "first")["trials"]], [1, 2])
+    equal([t["attempt"] for t in tap.show(waiting.store, "first")["trials"]], [2, 1])
     waiting.read()
-    equal(waiting.over, {waiting.key + "-1"})
+    equal(waiting.over, {waiting.key + "-0"})
     with fakes_of(*KINDS) as fakes:
         mlflow = fakes[KINDS.index(Mlflow)]
         waiting.sync(*fakes)
         waiting.check(*fakes)
         names = {run_.tags["trawl.run"]: run_.name for run_ in mlflow.runs.values()}
-        equal(names[waiting.key + "-1-a2"], "first-1-a2")
-        (second,) = [run_ for run_ in mlflow.runs.values() if run_.name == "first-1-a2"]
+        equal(names[waiting.key + "-0-a2"], "first-0-a2")
+        (second,) = [run_ for run_ in mlflow.runs.values() if run_.name == "first-0-a2"]
         equal(min(step for _, step, _ in second.metrics["train/lr"]), 256)  # from its first step on
 
 
