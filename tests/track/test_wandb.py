@@ -167,7 +167,7 @@ def test_a_wish_for_years_of_silence(folder):
     waiting = Waiting(folder, trials=1)
     with FakeWandb() as fake:
         fake.fail("status", code=429, retry_after=99999999)
-        err = waiting.sync(folder, fake.url, code=1, timeout="5s", TRAWL_DEBUG="1")
+        err = waiting.sync(folder, fake.url, code=1, timeout="15s", TRAWL_DEBUG="1")
         waits = [float(s) for s in re.findall(r"next try in ([0-9.]+) s", err)]
         assert waits and max(waits) <= 600 * 1.5, err
 
@@ -377,10 +377,10 @@ def test_https_through_a_tunnel(folder):
     with FakeWandb(tls=certificates.good) as fake, ConnectProxy(login) as proxy:
         url = "https://localhost:%d" % fake.port
         ours = {"SSL_CERT_FILE": certificates.ca, "HTTPS_PROXY": proxy.address(login)}
-        said = waiting.sync(folder, url, code=1, HTTPS_PROXY=proxy.address(login), timeout="8s")  # not our authority
+        said = waiting.sync(folder, url, code=1, HTTPS_PROXY=proxy.address(login), timeout="15s")  # not our authority
         assert "certificate" in said and "canary" not in said, said
         equal(fake.requests, [])
-        said = waiting.sync(folder, url, code=1, timeout="8s",
+        said = waiting.sync(folder, url, code=1, timeout="15s",
                             **{**ours, "HTTPS_PROXY": proxy.address("proxy-user:canary-that-is-wrong")})
         assert "407" in said and "canary" not in said, said
         equal(fake.requests, [])
