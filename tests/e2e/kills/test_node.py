@@ -336,8 +336,8 @@ def test_a_study_continues_past_a_lost_attempt(folder):
 
 def test_trials_that_end_while_the_controller_looks(folder):
     """Short ones with branches: some end between two of its queries, with and without a lease that it knew."""
-    text = PARETO.replace("method = pareto", "method = sobol\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
-    store, daemon = submit(folder, text.replace("max = 262144", "max = 8192"), 80)
+    text = PARETO.replace("method = pareto\nlease_s = 2", "method = sobol\nlease_s = 60\nbranches = 2").replace("device = cpu", "device = cpu\ndecay_steps = 1000")
+    store, daemon = submit(folder, text.replace("max = 262144", "max = 8192"), 80)  # a node that a busy machine holds up loses none
     node(folder, store, "one", "--runs-per-device", SLOTS)
     wait_for(lambda: rows(store, "SELECT 1 FROM study WHERE state = 'ended'"), daemon)
     equal(rows(store, "SELECT count(*) FROM trial WHERE origin NOT LIKE 'branch %' AND state = 'done'"), [(80,)])
