@@ -6,6 +6,7 @@
 #include "gp/gp.h"
 
 #define LEAST_WIDTH 1e-9 /* of the scores' range: what has never varied is still worth its seeds */
+#define MODEL_RUNS 5.0 /* what the models expect of a config counts as this many runs beside its own, to rank it */
 
 /* ---- picking ---- */
 
@@ -20,7 +21,15 @@ static double cautious(const struct gp_belief *b)
     return b->score - b->score_sd;
 }
 
-/* Highest cautious score, of equals the cheaper, among those that cost no more. */
+/* What the best is the highest of. Models that explain little of the scores take what is a config's own for noise, and
+ * expect the same of all: then its own runs tell them apart. Measured, bench/notes/controller.md. */
+static double merit(const struct gp_belief *b)
+{
+    double n = (double)b->n_seeds;
+    return n > 0.0 ? cautious(b) + n / (n + MODEL_RUNS) * (b->mean - b->score) : cautious(b);
+}
+
+/* Highest merit, of equals the cheaper, among those that cost no more. */
 static size_t best_within(const struct gp_insight *in, const struct gp_history *history, double cost_max)
 {
     size_t best = history->n;
@@ -28,8 +37,7 @@ static size_t best_within(const struct gp_insight *in, const struct gp_history *
         const struct gp_belief *b = &in->beliefs[i], *so_far = best < history->n ? &in->beliefs[best] : NULL;
         if (!stands(in, history, i) || exp(b->log_cost) > cost_max || history->trials[i].cost > cost_max)
             continue;
-        if (!so_far || cautious(b) > cautious(so_far) ||
-            (cautious(b) == cautious(so_far) && b->log_cost < so_far->log_cost))
+        if (!so_far || merit(b) > merit(so_far) || (merit(b) == merit(so_far) && b->log_cost < so_far->log_cost))
             best = i;
     }
     return best;
@@ -225,7 +233,7 @@ static size_t runner_up(const struct gp_insight *in, const struct gp_history *hi
     size_t next = history->n;
     for (size_t i = 0; i < history->n; i++)
         if (stands(in, history, i) && n_seeds(in, history, i) < LEAST_SEEDS &&
-            (next == history->n || cautious(&in->beliefs[i]) > cautious(&in->beliefs[next])))
+            (next == history->n || merit(&in->beliefs[i]) > merit(&in->beliefs[next])))
             next = i;
     return next;
 }

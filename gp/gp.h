@@ -250,7 +250,7 @@ void gp_beliefs_init(struct gp_insight *ret_insight, const struct space *space, 
 
 /* Which trial to take. The one place where this is decided, for every reader. */
 enum gp_rule {
-    GP_BEST, /* the highest score - score_sd */
+    GP_BEST, /* the highest score - score_sd, own runs counting more than in the score: advice.c */
     GP_KNEE, /* of the front of beliefs, see pareto_knee; bent by more than what the score is known to */
     GP_COST_MAX, /* GP_BEST of those that cost no more, expected and seen */
     GP_SCORE_MIN /* the cheapest whose interval lies at or above the score */

@@ -20,12 +20,13 @@ static const char *const rule_names[N_RULES] = {
 
 struct promise_bench {
     const char *problems, *data;
-    int64_t trials, seeds, first_seed, percent, each;
+    int64_t trials, seeds, first_seed, percent, each, noise;
     bool json;
 };
 
 struct promise_study {
     const struct problem *problem;
+    double noise;
     struct gp_history history;
     struct gp_trial *trials; /* (max) */
     double *x; /* (max, dim) */
@@ -38,6 +39,20 @@ struct kept {
     double inside, width, seeds, off; /* sums: share of sets inside, width, runs of the point, |mean - score| */
 };
 
+/* One run, as far from its truth as the study's noise is times the problem's. */
+static void draw(const struct promise_study *s, const double *x, struct rng *rng, struct outcome *ret)
+{
+    struct outcome truth;
+
+    s->problem->ops->draw(s->problem, x, rng, ret);
+    if (ret->failed || s->noise == 1.0)
+        return;
+    s->problem->ops->truth(s->problem, 1, x, &truth);
+    ret->score = truth.score + s->noise * (ret->score - truth.score);
+    if (s->problem->has_bounds)
+        ret->score = fmin(fmax(ret->score, s->problem->score_min), s->problem->score_max);
+}
+
 static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
 {
     size_t number = s->history.n++, dim = s->problem->space.dim;
@@ -45,7 +60,7 @@ static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
     struct outcome o;
 
     memcpy(s->x + number * dim, x, dim * sizeof *x);
-    s->problem->ops->draw(s->problem, x, &rng, &o);
+    draw(s, x, &rng, &o);
     s->trials[number] = (struct gp_trial){.x = s->x + number * dim,
                                           .state = o.failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE,
                                           .score = o.score,
@@ -121,7 +136,7 @@ static void judge(const struct promise_study *s, const struct gp_insight *in, si
         for (uint64_t k = 0; k < GP_PROMISE_SEEDS; k++) {
             struct rng rng = rng_split(rng_split(rng_split(rng_seed(seed), STREAM_FRESH + (uint64_t)rule), set), k);
             struct outcome o;
-            s->problem->ops->draw(s->problem, s->trials[i].x, &rng, &o);
+            draw(s, s->trials[i].x, &rng, &o);
             if (!o.failed) {
                 sum += o.score;
                 n += 1.0;
@@ -150,6 +165,7 @@ static enum status play_and_judge(const struct promise_bench *b, const struct pr
 {
     size_t max = (size_t)b->trials;
     struct promise_study s = {.problem = problem,
+                              .noise = (double)b->noise,
                               .trials = mem_array(max, sizeof *s.trials),
                               .x = mem_array2(max, problem->space.dim, sizeof *s.x)};
     AT_END(gp_insight_free) struct gp_insight in = {0};
@@ -215,7 +231,8 @@ enum status bench_promise(int argc, char **argv, struct error *err)
                               .trials = 80,
                               .seeds = 10,
                               .percent = 20,
-                              .each = 1};
+                              .each = 1,
+                              .noise = 1};
     char list[512], *rest = NULL;
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &b.problems, "P,...",
@@ -223,6 +240,7 @@ enum status bench_promise(int argc, char **argv, struct error *err)
         {"trials", 0, CLI_INT, &b.trials, "N", "runs of a study, those that confirm among them (80)"},
         {"confirm", 0, CLI_INT, &b.percent, "P", "per cent of the runs that may confirm (20)"},
         {"each", 0, CLI_INT, &b.each, "K", "runs that every config has unless it is beaten (1)"},
+        {"noise", 0, CLI_INT, &b.noise, "N", "times the problem's own noise of a run (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem (10)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
@@ -240,11 +258,12 @@ enum status bench_promise(int argc, char **argv, struct error *err)
     };
 
     CLI_PARSE(cli, words);
-    if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.each < 1 || b.percent < 0 || b.percent > 100 ||
-        strlen(b.problems) >= sizeof list)
+    if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.each < 1 || b.noise < 0 || b.percent < 0 ||
+        b.percent > 100 || strlen(b.problems) >= sizeof list)
         return FAIL(
             err, ST_USAGE,
-            "bench: --trials must be 4 to 10000, --seeds and --each 1 or more, --confirm 0 to 100, --problem short");
+            "bench: --trials must be 4 to 10000, --seeds and --each 1 or more, --noise 0 or more, --confirm 0 to 100, "
+            "--problem short");
     strcpy(list, b.problems);
     if (!b.json)
         printf("%-16s %-8s %5s %10s %10s %10s %6s\n", "problem", "rule", "picks", "inside", "width", "off", "runs");

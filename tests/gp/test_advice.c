@@ -137,6 +137,41 @@ TEST(a_dropped_trial_teaches_nothing)
     }
 }
 
+/* Eight configs of noise alone; the third is run again and comes out at the bottom, the sixth near the top. */
+static struct space begin_noise(uint64_t seed)
+{
+    struct rng r = rng_seed(seed);
+    history = (struct gp_history){.trials = trials};
+    for (size_t i = 0; i < 8; i++) {
+        add(rng_f64(&r), 0.0);
+        xs[i][1] = rng_f64(&r);
+        xs[i][2] = rng_f64(&r);
+        trials[i].score = -3.0 + 3.0 * noise(&r);
+    }
+    trials[2].score = -2.6;
+    trials[5].score = 0.67;
+    add(xs[2][0], -8.0);
+    memcpy(xs[8], xs[2], sizeof xs[8]);
+    add(xs[5][0], -0.43);
+    memcpy(xs[9], xs[5], sizeof xs[9]);
+    for (size_t i = 0; i < history.n; i++)
+        trials[i].cost = 1.0;
+    return unit_space(3);
+}
+
+TEST(own_runs_decide_where_the_models_explain_nothing)
+{
+    static const uint64_t seeds[] = {1361, 1446}; /* histories of which the models' line rises towards the third */
+    for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
+        struct space space = begin_noise(seeds[k]);
+        INSIGHT in = look(&space);
+        const struct gp_belief *low = &in.beliefs[2], *high = &in.beliefs[5];
+        assert_true(low->score - low->score_sd > high->score - high->score_sd);
+        assert_int_equal(in.recommended, 5);
+        assert_int_equal(pick(&in, GP_COST_MAX, 2.0).i, 5);
+    }
+}
+
 TEST(picks)
 {
     struct space space = begin(60, 5);
