@@ -355,7 +355,7 @@ static enum status fill_param(const struct config *config, struct config_sweep_p
     }
     TRY(find_scale(p, text.distribution, from.distribution, err));
     categorical = p->scale == OPT_CATEGORICAL;
-    if (p->opt->type == OPT_STR && (!categorical || p->values == NULL || text.min != NULL || text.max != NULL))
+    if (p->opt->type == OPT_STR)
         return FAIL(err, ST_CONFIG, "%s: %s is a text, which cannot be searched; drop the section", p->origin, p->key);
     if (!categorical && (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM))
         return FAIL(err, ST_CONFIG, "%s: %s is no number and cannot be swept as a range; write values = a, b, c",

@@ -244,8 +244,6 @@ static enum status add_param(struct search *s, const struct setup *setup, struct
         return FAIL(err, ST_CONFIG, "%s: %s cannot be searched: %s; drop the section", c->origin, c->key, why);
     if (i == SPACE_MAX_DIM)
         return FAIL(err, ST_CONFIG, "%s: more than %d parameters to search; drop some", c->origin, SPACE_MAX_DIM);
-    if (c->opt->type == OPT_STR)
-        return FAIL(err, ST_CONFIG, "%s: %s is a text, which cannot be searched; drop the section", c->origin, c->key);
     s->space.dim++;
     snprintf(s->space.params[i].key, sizeof s->space.params[i].key, "%s", c->key);
     s->opts[i] = c->opt;

@@ -26,6 +26,7 @@
 #define EXIT_DONE 99 /* of the child: all checks are done, without a fault; a game may end it with 0 */
 #define SPEED_AGENTS 1024
 #define LARGE_OBS 1000.0f /* a network learns badly from larger ones */
+#define LARGE_REWARD 1000.0f /* the same of the sums of rewards that it estimates */
 
 struct check {
     struct config *config; /* of the options of the game */
@@ -96,6 +97,10 @@ static bool check_random(struct check *c)
         printf("note   number %zu of an observation is %g, the largest of all; a network learns best from about [-1, "
                "1]: scale it in the game, or set policy.norm_obs = true\n",
                largest.number, (double)largest.value);
+    if (ok && fabsf(largest.reward) > LARGE_REWARD)
+        printf("note   a reward is %g, the largest of all; a network learns best from about [-1, 1]: scale it in the "
+               "game, or set train.scale_reward = true\n",
+               (double)largest.reward);
     if (ok)
         printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %s\n",
                (long long)t, CHECK_ENVS, log.episodes, log.episodes > 0 ? log.ep_length / log.episodes : 0.0,

@@ -202,6 +202,8 @@ bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *larg
             wrong = "an episode was truncated, and the shape does not say may_truncate";
         else if (s->mask != NULL && !mask_allows(s, a))
             wrong = "the mask allows no choice at all, or was not written";
+        if (wrong == NULL && fabsf(s->rewards[a]) > fabsf(largest->reward))
+            largest->reward = s->rewards[a];
         if (wrong == NULL && s->truncs[a] == 1 && !observed(s, s->final_obs, a, largest))
             wrong = "the last observation of a truncated episode is no finite number, or was not written";
     }

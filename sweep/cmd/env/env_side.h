@@ -31,9 +31,10 @@ void env_side_step(struct env_side *s, struct pool *pool);
 void env_side_allow(struct env_side *s);
 /* Choices that the mask allows, numbers of their range. */
 void env_side_random(struct env_side *s, struct rng *rng);
-struct env_largest { /* of all observations, by size */
+struct env_largest { /* of all observations and rewards, by size */
     float value;
     size_t number; /* of an observation, from 0 */
+    float reward;
 };
 /* Has a game of processes of its own failed by step t? True after printing the fault. */
 bool env_side_failed(const struct env_side *s, int64_t t);

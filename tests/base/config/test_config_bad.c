@@ -164,6 +164,7 @@ TEST(sweep_sections_are_checked)
     assert_bad("[sweep.env.name]\nmin = 1\nmax = 2\n", "x.ini:1: " IS_TEXT);
     assert_bad("[sweep.env.name]\ndistribution = categorical\n", "x.ini:1: " IS_TEXT);
     assert_bad("[sweep.env.name]\nvalues = a, b\nmin = 1\n", "x.ini:1: " IS_TEXT);
+    assert_bad("[sweep.env.name]\nvalues = a, b\n", "x.ini:1: " IS_TEXT);
 }
 
 static void assert_bad_args(const char *const *args, enum status want_status, const char *want)

@@ -521,6 +521,13 @@ def test_what_a_game_starts_ends_with_its_training(folder):
     assert all(map(tap.is_gone, forked(folder, "forks"))) and len(forked(folder, "forks")) > 2
 
 
+def test_large_rewards_are_noted(folder):
+    said_of = {reward: said("env", "check", new_game(folder, "r" + reward[0], ("!step->ended ? 0.0f", "!step->ended ? -" + reward)), "--steps", 50)
+               for reward in ("1e30f", "9.0f")}
+    assert "note   a reward is -1e+30, the largest of all" in said_of["1e30f"] and "FAULT" not in said_of["1e30f"], said_of
+    assert "reward is" not in said_of["9.0f"] and "speed" in said_of["9.0f"], said_of
+
+
 def test_numbers_that_are_none_are_the_games(folder):
     for i, change in enumerate((("obs[2] = ", "obs[2] = 0.0f / 0.0f + "), ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"))):
         library = new_game(folder, "none%d" % i, change)
