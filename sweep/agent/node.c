@@ -60,6 +60,7 @@ static void take_event(struct node_run *r, const struct workers_event *e)
         report_devices(r);
         break;
     case WORKERS_ALIVE:
+    case WORKERS_OTHER_GAME: /* not of a node, whose config is of no study */
         break;
     case WORKERS_MESSAGE:
         node_slot_message(&r->slots[e->slot->index], e->message, r->now_s);

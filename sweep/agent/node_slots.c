@@ -129,6 +129,10 @@ static void take_result(struct node_slot *slot, const cJSON *message, double now
         return;
     }
     kept = cJSON_Duplicate(message, true);
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) { /* here; another node may have it */
+        end(slot, kept, "queued", now_s);
+        return;
+    }
     if (stopped) {
         cJSON_DeleteItemFromObjectCaseSensitive(kept, "reason");
         json_add_str(kept, "reason", job->stop_why);

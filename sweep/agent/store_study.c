@@ -153,7 +153,7 @@ static enum status take(struct store_studies *studies, struct store *store, stru
     if (s == NULL)
         TRY(add(studies, store, study, &s, err));
     s->view.study.limits.priority = priority; /* people change it */
-    if (setup_is_program(s->view.setup) && program_is_outside(s->view.setup->config))
+    if (s->other_game || (setup_is_program(s->view.setup) && program_is_outside(s->view.setup->config)))
         return ST_OK;
     TRY(count(s, store, err));
     if (s->n_queued == 0)

@@ -17,6 +17,7 @@ struct store_study {
     struct track_rows *rows; /* NULL: no trackers */
     char device_class[DEVICE_CLASS_MAX]; /* of its earlier trials; "": not known */
     bool unfit_reported; /* it was logged why a device gets none of its trials */
+    bool other_game; /* its game is of another build here: no trial of it can run */
     double looked_s; /* when that was looked for last */
     int64_t n_running, n_queued; /* at the last store_studies_order */
 };

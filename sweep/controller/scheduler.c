@@ -465,13 +465,26 @@ static enum status store_round(struct scheduler *s, struct error *err)
     return flights_end(s->ended, n, s, err);
 }
 
-/* What a worker opens its device for: a study that waits, or, when all have enough by now, any. */
-static const char *config_for_worker(const struct scheduler *s)
+/* What workers open their devices for: a study that waits, or, when all have enough by now, any. */
+static void choose_config(struct scheduler *s)
 {
-    for (size_t i = 0; i < s->n_studies; i++)
+    const struct sched_study *chosen = s->n_studies > 0 ? s->studies[0] : NULL;
+
+    for (size_t i = s->n_studies; i-- > 0;)
         if (sched_study_wants_slots(s->studies[i]) > 0)
-            return s->studies[i]->view.study.config;
-    return s->n_studies > 0 ? s->studies[0]->view.study.config : NULL;
+            chosen = s->studies[i];
+    s->workers.config = chosen != NULL ? chosen->view.study.config : NULL;
+    s->workers.config_of = chosen != NULL ? chosen->view.study.id : 0;
+}
+
+/* No trial of that study can run: check_end pauses it. */
+static void take_other_game(struct scheduler *s, int64_t study_id, const char *why)
+{
+    for (size_t i = 0; i < s->n_studies; i++) {
+        struct sched_study *ss = s->studies[i];
+        if (ss->view.study.id == study_id && ss->state != SCHED_STUDY_ENDED && ss->err.status == ST_OK)
+            (void)FAIL(&ss->err, ST_VERSION, "%s", why);
+    }
 }
 
 static enum status on_event(struct scheduler *s, const struct workers_event *e, struct error *err)
@@ -492,6 +505,9 @@ static enum status on_event(struct scheduler *s, const struct workers_event *e, 
     case WORKERS_TRIAL_DIED:
         TRY(store_round(s, err));
         return flight_died(e->slot->flight, s, e->guilt, e->how, err);
+    case WORKERS_OTHER_GAME:
+        take_other_game(s, e->worker->config_of, e->how);
+        return ST_OK;
     }
     return ST_OK;
 }
@@ -502,7 +518,7 @@ static enum status take_worker_events(struct scheduler *s, struct error *err)
     struct workers_event e;
     enum status rc = ST_OK, stored;
 
-    s->workers.config = config_for_worker(s);
+    choose_config(s);
     s->workers.stays = s->stay;
     while (rc == ST_OK && workers_next(&s->workers, &e))
         rc = on_event(s, &e, err);

@@ -38,6 +38,7 @@ struct worker {
     struct proto proto;
     char host[80]; /* where it runs, by its greeting; "": not known yet */
     bool greeted; /* its greeting came, and fits */
+    int64_t config_of; /* the study that it opened its device for, see struct workers */
     bool leaving; /* a signal asks it to end: it gets no trial */
     bool released; /* we asked it to end, since it had nothing to do */
     bool cut; /* the connection ended it: neither a trial nor the device is to blame */

@@ -162,6 +162,7 @@ static void on_greeting(struct workers *ws, struct worker *w, const cJSON *messa
         w->refused = true;
         worker_kill(w, NULL, why.text);
     } else if (ws->config != NULL) {
+        w->config_of = ws->config_of;
         worker_open(w, ws->config);
     } else { /* a daemon whose last study was removed meanwhile */
         w->leaving = w->released = true;
@@ -169,15 +170,24 @@ static void on_greeting(struct workers *ws, struct worker *w, const cJSON *messa
     }
 }
 
-static bool on_hello(struct workers *ws, struct worker *w, const cJSON *message)
+static bool on_hello(struct workers *ws, struct worker *w, struct workers_event *e)
 {
     struct error why = {0};
+    enum status rc = worker_take_hello(w, e->message, &why);
 
-    if (worker_take_hello(w, message, &why) != ST_OK) {
+    if (rc == ST_VERSION && w->greeted && w->config_of != 0) { /* of one study: the device may open for others */
+        w->leaving = w->released = true;
+        worker_kill(w, NULL, why.text);
+        e->type = WORKERS_OTHER_GAME;
+        e->how = w->why;
+        return true;
+    }
+    if (rc != ST_OK) {
         w->refused = true;
         worker_kill(w, NULL, why.text);
         return false;
     }
+    e->type = WORKERS_READY;
     for (int lane = 0; lane < w->spec.lanes; lane++)
         if (w->slots[lane].since_s == 0)
             w->slots[lane].since_s = ws->now_s;
@@ -222,8 +232,7 @@ static bool take_message(struct workers *ws, struct worker *w, struct workers_ev
         on_greeting(ws, w, e->message);
         return false;
     } else if (strcmp(type, "hello") == 0 && w->state == WORKER_STARTING) {
-        e->type = WORKERS_READY;
-        return on_hello(ws, w, e->message);
+        return on_hello(ws, w, e);
     } else if (strcmp(type, "leaving") == 0) {
         w->leaving = true;
         return false;

@@ -24,6 +24,7 @@ struct workers {
     bool stays; /* the program continues when every device is left alone */
     bool stopping; /* no worker's end is a failure any more */
     const char *config; /* what they open their devices for; the owner's. NULL: nothing, they are sent away */
+    int64_t config_of; /* the study of that config; 0: none is told from others */
 
     double now_s; /* of this round; the owner sets it when its rounds begin */
     size_t at; /* the worker that is looked at */
@@ -43,6 +44,7 @@ enum workers_event_type {
     WORKERS_ALIVE, /* its sign of life: how far its trials are is in their slots */
     WORKERS_MESSAGE, /* about the trial of slot, other than that */
     WORKERS_TRIAL_DIED, /* the trial of slot, with its worker: the owner ends it */
+    WORKERS_OTHER_GAME, /* it opens no device for worker->config_of, whose game is of another build (how); it ends */
 };
 /* A trial's guilt of its worker's death. */
 enum slot_guilt {

@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import time
 
@@ -104,46 +103,6 @@ def test_a_path_goes_where_a_name_goes(folder):
     fails("two games are named", "train", library, "pong")
     fails("env.wdith", "train", library, "--env.wdith", 5)
     fails("allowed", "train", library, "--env.width", 1)
-
-
-def test_a_changed_library_is_refused(folder):
-    library = new_game(folder)
-    config, _ = run("train", library, "--print-config", "--train.total_timesteps", "20k")
-    write(folder, "c.ini", config)
-    run("train", folder / "c.ini", "-q")
-    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("-1.0f;", "-0.5f;"))
-    run("env", "build", "apples.h", cwd=folder)
-    fails("has changed since", "train", folder / "c.ini", code=1)
-    run("train", folder / "c.ini", "-q", "--env.hash", "")
-
-
-def test_a_library_that_changes_under_a_sweep_pauses_it(folder):
-    """No trial fails for it; with the old build the study continues."""
-    library, store = new_game(folder), folder / "s.db"
-    config = write(folder, "s.ini", tap.SPACE + "[env]\nname = ./apples.so\n[train]\ndevice = cpu\ntotal_timesteps = 200k\n")
-    process = tap.start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "--sweep.method", "sobol", "-q")
-    tap.wait_for(lambda: tap.n_done(store) > 0, process)
-    shutil.copy(library, folder / "old.so")
-    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("-1.0f;", "-0.5f;"))
-    run("env", "build", "apples.h", cwd=folder)
-    err = process.communicate(timeout=tap.PATIENCE_S)[1]
-    equal(process.returncode, 1)
-    says = ("apples.so has changed since", "Bring that build back, or start a new", "--resume a")
-    assert all(text in err for text in says) and "open its device" not in err, err
-    study = tap.listed(store)
-    equal((study["state"], study["end_rule"]), ("paused", "error"))
-    assert says[0] in run("show", "a", "--store", store)[0]
-    trials = show(store)["trials"]
-    equal({t["state"] for t in trials}, {"done", "queued"})
-    message = fails(says[0], "sweep", "--resume", "a", "--store", store, code=1)
-    assert says[1] in message and "open its device" not in message, message
-    equal((tap.listed(store)["state"], show(store)["trials"]), ("paused", trials))
-    os.replace(folder / "old.so", library)
-    process = tap.start("sweep", "--resume", "a", "--store", store, "-q")
-    done = tap.n_done(store)
-    tap.wait_for(lambda: tap.n_done(store) > done, process)
-    tap.end(process, signal.SIGINT, 130)
-    equal({t["state"] for t in show(store)["trials"]} - {"done", "queued"}, set())
 
 
 def test_an_option_keeps_a_name_that_pufferlib_gives_a_meaning(folder):
@@ -484,41 +443,6 @@ def test_exit_is_an_error(folder):
     fails("apples.so: the game ended the process by exit()", "env", "describe", library, code=1)
     library = new_game(folder, "quits", ("state->apple_y++;", "state->apple_y++; { extern void _exit(int); _exit(0); }"))
     fails("quits.so ended the process by _exit()", "env", "check", library, code=1)
-
-
-def forking_game(folder, name, then=""):
-    """Its first step forks a process that leaves the session and forks another; their numbers stand in files."""
-    write_pid = 'FILE *f = fopen("%s.%s", "w"); fprintf(f, "%%d", getpid()); fclose(f);'
-    return new_game(folder, name, (
-        "state->apple_y++;", "state->apple_y++; { extern int fork(void), setsid(void), pause(void), getpid(void), alarm(unsigned); "
-        "static int n; if (__atomic_fetch_add(&n, 1, 5) == 0) { int ends[2]; extern int pipe(int *); extern long read(int, void *, unsigned long), "
-        'write(int, const void *, unsigned long); char c; if (pipe(ends) == 0 && fork() == 0) { alarm(600); setsid(); fork(); alarm(600); '
-        'char path[64]; snprintf(path, sizeof path, "%s.%%d.pid", getpid()); fclose(fopen(path, "w")); write(ends[1], "x", 1); for (;;) pause(); } '
-        "read(ends[0], &c, 1); read(ends[0], &c, 1); %s } }" % (os.path.join(folder, name), then)))
-
-
-def forked(folder, name):
-    pids = [int(path.name.split(".")[1]) for path in folder.glob(name + ".*.pid")]
-    assert len(pids) % 2 == 0 and pids, pids
-    return pids
-
-
-def test_what_a_game_starts_ends_with_its_check(folder):
-    """Also what has left its session, whether the game plays on or crashes."""
-    for name, then in (("plays", ""), ("crashes", "__builtin_abort();")):
-        said("env", "check", forking_game(folder, name, then), "--steps", 50, cwd=folder)
-        assert all(map(tap.is_gone, forked(folder, name)))
-
-
-def test_what_a_game_starts_ends_with_its_training(folder):
-    library = forking_game(folder, "forks")
-    small = ("--train.total_timesteps", "4096", "--train.total_agents", "32", "--train.horizon", "32", "--train.minibatch_size", "256")
-    run("train", library, *small, "-q")
-    assert all(map(tap.is_gone, forked(folder, "forks")))
-    config = write(folder, "forks.ini", "[env]\nname = %s\n[train]\ntotal_timesteps = 4096\ntotal_agents = 32\nhorizon = 32\n"
-                   "minibatch_size = 256\n[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n" % library)
-    run("sweep", config, "--store", folder / "forks.db", "--name", "a", "--trials", "2", "--devices", "cpu")
-    assert all(map(tap.is_gone, forked(folder, "forks"))) and len(forked(folder, "forks")) > 2
 
 
 def test_large_rewards_are_noted(folder):
