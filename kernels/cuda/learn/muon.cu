@@ -18,7 +18,8 @@
 #define NT 4 /* a warp's tile of X or S: 16 x 32 */
 #define COLS 32 /* C is padded to a multiple */
 #define LD(cp) ((cp) + 8)
-#define AHEAD 4 /* numbers of a thread that are loaded together */
+#define PACK 4 /* neighbours in memory that a thread takes at once */
+#define AHEAD 3 /* packs of a thread that are loaded together */
 #define SHARED_OTHER 1024 /* bytes of the kernel beside its matrix */
 /* Matrices of no more numbers are one block's: a cluster's exchanges would take longer. Chosen with the row "Muon, all
  * tensors" of bench/notes/cuda.md, whose 32 wide nets have such matrices; not swept. */
@@ -58,56 +59,75 @@ struct part {
     bf16 *sb; /* (cp, ld) */
 };
 
-/* Number i of the block's rows in the order of memory: where it lies in x and among the parameters; false: padding. */
-static __device__ __forceinline__ bool part_at(const struct part *p, const struct muon_item *t, uint32_t i,
-                                               uint32_t *ret_x, size_t *ret_at)
-{
-    bool wide = t->rows < t->cols;
-    uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
+/* Where PACK neighbours in memory lie: among the parameters, and in x, where they are `step` apart. */
+struct place {
+    size_t at;
+    uint32_t x, step;
+    uint32_t n; /* of them that are there, PACK but for padding */
+};
 
-    *ret_x = r * p->ld + c;
-    *ret_at = muon_at(t, p->r0 + r, c);
-    return p->r0 + r < t->R && c < t->C;
+/* Pack i of the block's rows in the order of memory. */
+static __device__ __forceinline__ struct place part_at(const struct part *p, const struct muon_item *t, uint32_t i)
+{
+    const bool wide = t->rows < t->cols;
+    const uint32_t r = wide ? i * PACK % p->rows : i * PACK / p->cp, c = wide ? i * PACK / p->rows : i * PACK % p->cp;
+    const uint32_t row = p->r0 + r, left = row >= t->R || c >= t->C ? 0 : wide ? t->R - row : t->C - c;
+
+    return {muon_at(t, row, c), r * p->ld + c, wide ? p->ld : 1, left < PACK ? left : PACK};
 }
 
-/* The same for the AHEAD numbers of a thread from `from` on. */
-static __device__ __forceinline__ void parts_at(const struct part *p, const struct muon_item *t, uint32_t from,
-                                                uint32_t ret_x[AHEAD], size_t ret_at[AHEAD], bool ret_there[AHEAD])
+static __device__ __forceinline__ void place_load(float (&v)[PACK], const float *from, const struct place &of)
 {
+    from += of.at;
+    if (of.n == PACK && (uintptr_t)from % sizeof v == 0)
+        num_load<PACK>(v, from);
+    else
 #pragma unroll
-    for (uint32_t j = 0; j < AHEAD; j++) {
-        uint32_t i = from + j * BLOCK;
-        ret_there[j] = part_at(p, t, i, &ret_x[j], &ret_at[j]) && i < p->rows * p->cp;
-    }
+        for (uint32_t j = 0; j < PACK; j++)
+            v[j] = j < of.n ? from[j] : 0.0f;
+}
+
+static __device__ __forceinline__ void place_store(float *to, const float (&v)[PACK], const struct place &of)
+{
+    to += of.at;
+    if (of.n == PACK && (uintptr_t)to % sizeof v == 0)
+        num_store<PACK>(to, v);
+    else
+#pragma unroll
+        for (uint32_t j = 0; j < PACK; j++)
+            if (j < of.n)
+                to[j] = v[j];
 }
 
 /* u of the block's rows into x, 0 where padded; returns the thread's sum of squares. */
 static __device__ double part_load(const struct part *p, const struct muon_step *s, const struct muon_item *t)
 {
     const float clip = optim_clip(s->norm, s->hyper), mu = s->hyper->beta1;
-    const uint32_t n = p->rows * p->cp;
+    const uint32_t n = p->rows * p->cp / PACK;
     double sum = 0.0;
 
     for (uint32_t from = threadIdx.x; from < n; from += AHEAD * BLOCK) {
-        float g[AHEAD], m[AHEAD];
-        uint32_t x[AHEAD];
-        size_t at[AHEAD];
-        bool there[AHEAD];
+        float g[AHEAD][PACK], m[AHEAD][PACK];
+        struct place of[AHEAD];
 
-        parts_at(p, t, from, x, at, there);
 #pragma unroll
         for (uint32_t j = 0; j < AHEAD; j++) {
-            g[j] = there[j] ? s->g[at[j]] : 0.0f;
-            m[j] = there[j] ? s->m[at[j]] : 0.0f;
+            of[j] = part_at(p, t, from + j * BLOCK);
+            of[j].n = from + j * BLOCK < n ? of[j].n : 0;
+            place_load(g[j], s->g, of[j]);
+            place_load(m[j], s->m, of[j]);
         }
 #pragma unroll
         for (uint32_t j = 0; j < AHEAD; j++) {
-            float u = muon_direction(g[j] * clip, &m[j], mu);
-            if (there[j])
-                s->m[at[j]] = m[j];
-            if (from + j * BLOCK < n)
-                p->x[x[j]] = u;
-            sum += (double)u * (double)u;
+            if (from + j * BLOCK >= n)
+                break;
+#pragma unroll
+            for (uint32_t i = 0; i < PACK; i++) {
+                float u = muon_direction(g[j][i] * clip, &m[j][i], mu);
+                p->x[of[j].x + i * of[j].step] = u;
+                sum += (double)u * (double)u;
+            }
+            place_store(s->m, m[j], of[j]);
         }
     }
     return sum;
@@ -118,22 +138,27 @@ static __device__ void part_store(const struct part *p, const struct muon_step *
     const struct kern_hyper *h = s->hyper;
     const float keep = 1.0f - h->lr * h->weight_decay;
     const float rate = h->lr * (t->rows > t->cols ? sqrtf((float)t->rows / (float)t->cols) : 1.0f);
-    const uint32_t n = p->rows * p->cp;
+    const uint32_t n = p->rows * p->cp / PACK;
 
     for (uint32_t from = threadIdx.x; from < n; from += AHEAD * BLOCK) {
-        float w[AHEAD];
-        uint32_t x[AHEAD];
-        size_t at[AHEAD];
-        bool there[AHEAD];
+        float w[AHEAD][PACK];
+        struct place of[AHEAD];
 
-        parts_at(p, t, from, x, at, there);
 #pragma unroll
-        for (uint32_t j = 0; j < AHEAD; j++)
-            w[j] = there[j] ? s->w[at[j]] : 0.0f;
+        for (uint32_t j = 0; j < AHEAD; j++) {
+            of[j] = part_at(p, t, from + j * BLOCK);
+            of[j].n = from + j * BLOCK < n ? of[j].n : 0;
+            place_load(w[j], s->w, of[j]);
+        }
 #pragma unroll
-        for (uint32_t j = 0; j < AHEAD; j++)
-            if (there[j])
-                s->w[at[j]] = w[j] * keep - rate * p->x[x[j]];
+        for (uint32_t j = 0; j < AHEAD; j++) {
+            if (from + j * BLOCK >= n)
+                break;
+#pragma unroll
+            for (uint32_t i = 0; i < PACK; i++)
+                w[j][i] = w[j][i] * keep - rate * p->x[of[j].x + i * of[j].step];
+            place_store(s->w, w[j], of[j]);
+        }
     }
 }
 
@@ -271,11 +296,16 @@ template <typename T> static __device__ void part_normalise(const struct part *p
             sum += ptx_cluster_load_f64(ptx_cluster_at(&mine, r));
     }
     inv = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
-    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
+    for (uint32_t i = threadIdx.x * PACK; i < p->rows * p->cp; i += BLOCK * PACK) {
         uint32_t at = i / p->cp * p->ld + i % p->cp;
-        p->x[at] *= inv;
+        float v[PACK];
+        num_load<PACK>(v, p->x + at);
+#pragma unroll
+        for (int j = 0; j < PACK; j++)
+            v[j] *= inv;
+        num_store<PACK>(p->x + at, v);
         if (sizeof(T) == 2)
-            p->xb[0][at] = __float2bfloat16(p->x[at]);
+            num_store<PACK>(p->xb[0] + at, v);
     }
     __syncthreads();
 }
@@ -490,8 +520,9 @@ static __device__ void half_apply(const struct part *p, const bf16 *x, bf16 *nex
 
 static __device__ void half_iterate(const struct part *p)
 {
+    bf16 *x = p->xb[0], *next = p->xb[1];
+
     for (int i = 0; i < MUON_STEPS; i++) {
-        const bf16 *x = p->xb[i % 2];
         if (p->parts > 1) {
             half_gram(p, x, p->yb, false);
             ptx_cluster_sync();
@@ -504,8 +535,10 @@ static __device__ void half_iterate(const struct part *p)
         __syncthreads();
         half_poly(p, muon_coef[i]);
         __syncthreads();
-        half_apply(p, x, p->xb[(i + 1) % 2], muon_coef[i][0]);
+        half_apply(p, x, next, muon_coef[i][0]);
         __syncthreads();
+        bf16 *done = x;
+        x = next, next = done;
     }
 }
 
