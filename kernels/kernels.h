@@ -214,7 +214,9 @@ struct kern_conv_layer {
  * mingru_step: one step of B agents; gates, x, reset -> out, state in place, zeroed first where reset is 1
  * mingru_forward: gates, x, h0, reset -> out, and h, kept for the way back; the state itself is f32
  * mingru_backward: dout, h, gates, x, h0, reset -> dgates, and dx of the highway path (linear_backward then adds W's
- * part). No gradient flows into h0 */
+ * part). No gradient flows into h0
+ * With `product`, the layer that makes the gates, forward makes them too, and backward is followed by its
+ * linear_backward; dgates is then scratch */
 struct kern_mingru {
     size_t T, B, H; /* a step has no T */
     const void *gates, *x; /* (T, B, 3H), (T, B, H) act */
@@ -225,6 +227,7 @@ struct kern_mingru {
     void *h; /* (T, B, H) act: after each step */
     const void *dout; /* (T, B, H) act */
     void *dx, *dgates; /* (T, B, H), (T, B, 3H) act; dx may be dout */
+    const struct kern_linear *product; /* y is gates, dy is dgates, add_dx; NULL: none */
 };
 
 /* LSTM layer (docs/ppo.md): gates = [i, f, g, o] = x W_ih^T + b, computed by linear_forward.

@@ -377,14 +377,17 @@ static void policy_core_forward(const struct policy *p, struct kern *k, struct p
     struct kern_linear in = core_linear(p, w, l, x, T * B);
 
     in.y = p->recurrent ? s->gates[l] : s->core[l];
+    if (p->set.core == POLICY_CORE_MINGRU) {
+        struct kern_mingru cell = pass_mingru(p, s, l, x, h0, reset, T, B);
+        cell.product = &in;
+        ops->mingru_forward(k, &cell);
+        return;
+    }
     ops->linear_forward(k, &in);
     if (p->set.core == POLICY_CORE_LSTM) {
         struct kern_lstm cell = core_lstm(p, w, l, s->gates[l], h0, reset, T, B);
         cell.out = s->core[l], cell.h_prev = s->state[l], cell.c_prev = s->cell[l];
         ops->lstm_forward(k, &cell);
-    } else if (p->set.core == POLICY_CORE_MINGRU) {
-        struct kern_mingru cell = pass_mingru(p, s, l, x, h0, reset, T, B);
-        ops->mingru_forward(k, &cell);
     }
 }
 
@@ -429,9 +432,10 @@ static void policy_core_backward(const struct policy *p, struct kern *k, struct 
         in.db = grads + tensor[2].offset;
     } else if (p->set.core == POLICY_CORE_MINGRU) {
         struct kern_mingru cell = pass_mingru(p, s, l, x, h0, reset, T, B);
-        cell.dout = dy, cell.dx = dx, cell.dgates = s->dgates;
-        ops->mingru_backward(k, &cell);
         in.dy = s->dgates, in.add_dx = true;
+        cell.dout = dy, cell.dx = dx, cell.dgates = s->dgates, cell.product = &in;
+        ops->mingru_backward(k, &cell);
+        return;
     } else {
         in.db = grads + tensor[1].offset;
     }

@@ -120,7 +120,6 @@ static float *block_h0(const struct trainer *t, struct block b)
 struct pass_job {
     struct trainer *t;
     const struct picked *of;
-    bool keep; /* the ratios */
 };
 
 /* Shard 0 keeps the profile. */
@@ -203,8 +202,19 @@ static void loss_shard(void *ctx, struct kern *k, size_t shard)
         struct policy_pass pass = policy_pass_at(&t->policy, &t->pass, b.from * trainer_segment_steps(t), shard);
         const struct kern_loss loss = block_loss(job, &pass, shard, b);
         t->ops->ppo_loss(k, &loss);
-        if (job->keep)
-            t->ops->segments_keep(k, &loss);
+    }
+}
+
+static void keep_shard(void *ctx, struct kern *k, size_t shard)
+{
+    const struct pass_job *job = (const struct pass_job *)ctx;
+    struct trainer *t = job->t;
+
+    EACH_BLOCK(t, shard, b)
+    {
+        struct policy_pass pass = policy_pass_at(&t->policy, &t->pass, b.from * trainer_segment_steps(t), shard);
+        const struct kern_loss loss = block_loss(job, &pass, shard, b);
+        t->ops->segments_keep(k, &loss);
     }
 }
 
@@ -241,13 +251,20 @@ static void update_mean_std(struct trainer *t)
     t->ops->mean_std_join(t->kern, t->mb.mean_std, parts, t->n_ranks);
 }
 
-static void minibatch_loss(struct trainer *t, const struct picked *of, bool keep)
+static void minibatch_loss(struct trainer *t, const struct picked *of)
 {
-    struct pass_job job = {.t = t, .of = of, .keep = keep};
+    struct pass_job job = {.t = t, .of = of};
 
     if (t->set.norm_adv && !(of->is_gathered && t->n_ranks == 1))
         update_mean_std(t);
     kern_each_shard(t->kern, loss_shard, &job);
+}
+
+/* The ratios that the minibatch's segments have now. */
+static void minibatch_keep(struct trainer *t, const struct picked *of)
+{
+    struct pass_job job = {.t = t, .of = of};
+    kern_each_shard(t->kern, keep_shard, &job);
 }
 
 static void minibatch_backward(struct trainer *t, const struct picked *of)
@@ -271,7 +288,9 @@ void update_backward(struct trainer *t, const int32_t *idx, const float *weight,
 {
     const struct picked of = {.idx = idx, .weight = weight};
 
-    minibatch_loss(t, &of, keep);
+    minibatch_loss(t, &of);
+    if (keep)
+        minibatch_keep(t, &of);
     minibatch_backward(t, &of);
 }
 
@@ -402,13 +421,15 @@ enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *e
         const struct picked now = next;
         if (!stop) {
             minibatch_forward(t, &now);
-            minibatch_loss(t, &now, keep && !last);
+            minibatch_loss(t, &now);
             trainer_phase(t, PHASE_LOSS);
         }
         if (!last) { /* after a stop too: the streams advance as on a device */
-            if (t->set.prio_alpha > 0.0 || at + t->n_segments > N)
+            if (keep || t->set.prio_alpha > 0.0 || at + t->n_segments > N)
                 kern_fork(t->kern);
             kern_aside(t->kern, true);
+            if (keep && !stop)
+                minibatch_keep(t, &now);
             next = update_pick(t, &at, keep);
             kern_aside(t->kern, false);
             trainer_phase(t, PHASE_ADVANTAGE);

@@ -329,17 +329,17 @@ BYTES(gather, 2 * M * (D * a + 4 * heads + 12) + 8 * B * H + 4 * B)
 ROWS(encoder, encoder_of(b, s, z->M))
 BYTES(encoder, a *(M *D + M * H + H * D + H))
 FLOPS(encoder, 2 * M * H * D)
-ROWS(gates, gates_of(b, s, z->M))
-BYTES(gates, a *(4 * M * H + 3 * H * H))
-FLOPS(gates, 6 * M * H * H)
 RUN(mingru)
 {
     SHAPE;
-    struct kern_mingru l = {.T = z->T, .B = z->B, .H = z->H};
+    struct kern_linear product = {.M = z->M, .N = 3 * z->H, .K = z->H, .x = s->enc, .y = s->gates};
+    struct kern_mingru l = {.T = z->T, .B = z->B, .H = z->H, .product = &product};
+    product.w = weights(b, s, 2);
     l.out = s->out, l.h = s->h_seq, l.gates = s->gates, l.x = s->enc, l.h0 = s->h0, l.reset = s->reset;
     b->ops->mingru_forward(b->kern, &l);
 }
-BYTES(mingru, 6 * a * M * H + 4 * B * H + M)
+BYTES(mingru, a *(6 * M * H + 3 * H * H) + 4 * B * H + M)
+FLOPS(mingru, 6 * M * H * H)
 ROWS(heads, heads_of(b, s, z->M))
 BYTES(heads, a *M *H + 4 * (M * O + O * H + O))
 FLOPS(heads, 2 * M * O * H)
@@ -396,22 +396,16 @@ FLOPS(heads_back, 4 * M * O * H)
 RUN(mingru_back)
 {
     SHAPE;
-    struct kern_mingru l = {.T = z->T, .B = z->B, .H = z->H};
+    struct kern_linear product = {.M = z->M, .N = 3 * z->H, .K = z->H, .x = s->enc, .add_dx = true};
+    struct kern_mingru l = {.T = z->T, .B = z->B, .H = z->H, .product = &product};
+    product.dx = s->denc, product.dw = s->grad + b->tensors[2].offset, product.dy = s->dgates;
+    product.w = weights(b, s, 2);
     l.dx = s->denc, l.dgates = s->dgates, l.dout = s->dout, l.h = s->h_seq, l.gates = s->gates, l.x = s->enc;
     l.h0 = s->h0, l.reset = s->reset;
     b->ops->mingru_backward(b->kern, &l);
 }
-BYTES(mingru_back, 10 * a * M * H + 4 * B * H + M)
-RUN(gates_back)
-{
-    SHAPE;
-    struct kern_linear l = {.M = z->M, .N = 3 * z->H, .K = z->H, .add_dx = true};
-    l.dx = s->denc, l.dw = s->grad + b->tensors[2].offset, l.dy = s->dgates, l.y = s->gates, l.x = s->enc;
-    l.w = weights(b, s, 2);
-    b->ops->linear_backward(b->kern, &l);
-}
-BYTES(gates_back, a *(6 * M * H + 3 * H * H) + 12 * H * H)
-FLOPS(gates_back, 12 * M * H * H)
+BYTES(mingru_back, a *(7 * M * H + 3 * H * H) + 12 * H * H + 4 * B * H + M)
+FLOPS(mingru_back, 12 * M * H * H)
 RUN(encoder_back)
 {
     SHAPE;
@@ -484,8 +478,7 @@ const struct kb_op kb_ops[] = {
     OP("train: segments_pick", segments_pick, pick),
     OP("train: gather", gather, gather),
     OP_PRODUCT("train: encoder", linear_forward, encoder),
-    OP_PRODUCT("train: gates", linear_forward, gates),
-    OP("train: mingru_forward", mingru_forward, mingru),
+    OP_PRODUCT("train: mingru_forward, gates", mingru_forward, mingru),
     OP_PRODUCT("train: heads_forward", heads_forward, heads),
     OP("train: ratios kept", segments_keep, segments_keep),
     OP("train: advantage", advantage, advantage),
@@ -493,8 +486,7 @@ const struct kb_op kb_ops[] = {
     OP("train: ppo_loss", ppo_loss, loss),
     OP("train: minibatch_stats", minibatch_stats, minibatch_stats),
     OP_PRODUCT("train: heads_backward", heads_backward, heads_back),
-    OP("train: mingru_backward", mingru_backward, mingru_back),
-    OP_PRODUCT("train: gates backward", linear_backward, gates_back),
+    OP_PRODUCT("train: mingru_backward, gates", mingru_backward, mingru_back),
     OP_PRODUCT("train: encoder backward", linear_backward, encoder_back),
     OP("train: grad_norm", grad_norm, grad_norm),
     OP("train: adam", adam, adam),

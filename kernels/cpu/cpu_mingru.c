@@ -66,6 +66,8 @@ static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
 
 void cpu_mingru_forward(struct kern *k, const struct kern_mingru *l)
 {
+    if (l->product != NULL)
+        cpu_linear_forward(k, l->product);
     cpu_run(k, l->B, AGENT_GRAIN, forward_part, l);
 }
 
@@ -128,4 +130,6 @@ static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_mingru_backward(struct kern *k, const struct kern_mingru *l)
 {
     cpu_run(k, l->B, AGENT_GRAIN, backward_part, l);
+    if (l->product != NULL)
+        cpu_linear_backward(k, l->product);
 }

@@ -62,6 +62,58 @@ static void mingru_backward_run(struct kern *k, const struct call *c)
     kern_ops(k)->mingru_backward(k, &l);
 }
 
+/* ---- the same with the product of the gates; s[3]: 1: dx is dout, 2: adds to dw ---- */
+
+static void layer_forward_make(struct parity *p, const size_t *s)
+{
+    size_t H = s[2], n = s[0] * s[1] * H;
+    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
+    parity_add(p, "h", BUF_ACT, BUF_OUT, n);
+    parity_add(p, "gates", BUF_ACT, BUF_OUT, 3 * n);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * H, 1.0f);
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+    parity_normal(p, "w", BUF_ACT, BUF_IN, 3 * H * H, 1.0f / sqrtf((float)H));
+}
+
+static void layer_forward_run(struct kern *k, const struct call *c)
+{
+    size_t H = c->s[2];
+    struct kern_linear product = {.M = c->s[0] * c->s[1], .N = 3 * H, .K = H};
+    struct kern_mingru l = {.T = c->s[0], .B = c->s[1], .H = H, .product = &product};
+    product.y = c->p[2], product.x = c->p[3], product.w = c->p[6];
+    l.out = c->p[0], l.h = c->p[1], l.gates = c->p[2], l.x = c->p[3], l.h0 = c->p[4], l.reset = c->p[5];
+    kern_ops(k)->mingru_forward(k, &l);
+}
+
+static void layer_backward_make(struct parity *p, const size_t *s)
+{
+    size_t H = s[2], n = s[0] * s[1] * H;
+    parity_add(p, "dgates", BUF_ACT, BUF_SCRATCH, 3 * n);
+    parity_normal(p, "dout", BUF_ACT, s[3] & 1 ? BUF_INOUT : BUF_IN, n, 1.0f);
+    parity_normal(p, "h", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * H, 1.0f);
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+    parity_normal(p, "w", BUF_ACT, BUF_IN, 3 * H * H, 1.0f / sqrtf((float)H));
+    parity_result(p, "dw", BUF_F32, 3 * H * H, (s[3] & 2) != 0);
+    if ((s[3] & 1) == 0)
+        parity_add(p, "dx", BUF_ACT, BUF_OUT, n);
+}
+
+static void layer_backward_run(struct kern *k, const struct call *c)
+{
+    size_t H = c->s[2];
+    struct kern_linear product = {.M = c->s[0] * c->s[1], .N = 3 * H, .K = H, .add_dx = true};
+    struct kern_mingru l = {.T = c->s[0], .B = c->s[1], .H = H, .product = &product};
+    l.dx = c->s[3] & 1 ? c->p[1] : c->p[9], l.dgates = c->p[0], l.dout = c->p[1], l.h = c->p[2], l.gates = c->p[3];
+    l.x = c->p[4], l.h0 = c->p[5], l.reset = c->p[6];
+    product.dx = l.dx, product.dy = l.dgates, product.x = l.x, product.w = c->p[7], product.dw = c->p[8];
+    product.add_dw = (c->s[3] & 2) != 0;
+    kern_ops(k)->mingru_backward(k, &l);
+}
+
 /* ---- LSTM: N, H for a step; T, B, H for a sequence ---- */
 
 static void lstm_weights(struct parity *p, size_t H)
@@ -351,6 +403,11 @@ static const struct parity_case cases[] = {
     PARITY_ROW(mingru_forward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
     PARITY_ROW(mingru_backward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64, 1}, {8, 100, 128, 1},
                {100, 5, 36}),
+    PARITY_ROW_AS("mingru_layer_forward", mingru_forward, true, layer_forward_make, layer_forward_run, {1, 1, 64},
+                  {8, 4, 64}, {64, 9, 64}, {33, 17, 64}, {64, 512, 64}, {16, 1100, 64}, {5, 3, 7}, {12, 50, 128}),
+    PARITY_ROW_AS("mingru_layer_backward", mingru_backward, true, layer_backward_make, layer_backward_run, {1, 1, 64},
+                  {8, 4, 64}, {64, 9, 64}, {33, 17, 64, 1}, {7, 1, 64, 2}, {64, 512, 64, 2}, {16, 1100, 64, 1},
+                  {5, 3, 7}, {12, 50, 128, 2}),
     PARITY_ROW(lstm_step, true, {1, 1}, {33, 66}, {37, 24}, {1000, 32}, {77, 64}, {5, 128}, {4099, 128}, {300, 256}),
     PARITY_ROW(lstm_forward, true, {1, 1, 1}, {64, 9, 64}, {33, 17, 32}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64},
                {12, 50, 128}, {3, 1100, 128}, {1, 7, 128}, {4, 20, 256}),

@@ -1,23 +1,14 @@
-/* mingru.cu - the MinGRU layer: one step, a sequence, and its gradient.
- *   z = sigmoid(g), c = a + 1/2 or sigmoid(a), h = hp + z (c - hp), s = sigmoid(p), out = x + s (h - x)
- * hp is the state before the step: 0 where reset is 1. A thread takes V neighbouring columns of one segment from the
- * first step to the last (or back), with the state in registers. The numbers of STEPS steps are on their way while
- * those of the STEPS before are worked on: what limits all three kernels is memory. */
+/* mingru.cu - the MinGRU layer: one step, a sequence, and its gradient (formulas in mingru_cell.cuh; small layers over a
+ * sequence in mingru_layer.cu). A thread takes V neighbouring columns of one segment from the first step to the last (or
+ * back), with the state in registers. The numbers of STEPS steps are on their way while those of the STEPS before are
+ * worked on: what limits all three kernels is memory. */
+#include "kernels/cuda/nets/mingru_cell.cuh"
+#include "kernels/cuda/nets/mingru_layer.h"
 #include "kernels/cuda/pack.h"
 
 #define MINGRU_BLOCK 64
 #define STEP_BLOCK 128
 #define STEPS 8 /* table "MinGRU over time" in bench/notes/cuda.md, and so are two columns of a thread */
-
-/* The cell: h is carried from the state before the step; returns out. */
-static __device__ __forceinline__ float cell(float a, float g, float p, float x, float *h)
-{
-    float low = a, z = g, s = p;
-
-    num_sigmoids(&low, &z, &s);
-    *h += z * ((a >= 0.0f ? a + 0.5f : low) - *h);
-    return x + s * (*h - x);
-}
 
 /* ---- one step ---- */
 
@@ -43,7 +34,7 @@ static __global__ void __launch_bounds__(STEP_BLOCK)
 #pragma unroll
     for (int v = 0; v < V; v++) {
         state[v] = from_zero ? 0.0f : state[v];
-        y[v] = cell(a[v], g[v], p[v], in[v], &state[v]);
+        y[v] = mingru_cell(a[v], g[v], p[v], in[v], &state[v]);
     }
     pack_store<float, V>(h + own, state);
     pack_store<T, V>(out + own, y);
@@ -68,6 +59,16 @@ template <typename T> static void mingru_step(struct kern *k, const struct kern_
 }
 
 /* ---- a sequence ---- */
+
+template <typename T> static void product_forward(struct kern *k, const struct kern_linear *l)
+{
+    (sizeof(T) == 2 ? cuda_linear_forward_bf16 : cuda_linear_forward_f32)(k, l);
+}
+
+template <typename T> static void product_backward(struct kern *k, const struct kern_linear *l)
+{
+    (sizeof(T) == 2 ? cuda_linear_backward_bf16 : cuda_linear_backward_f32)(k, l);
+}
 
 /* What one step of one thread reads on the way forward. */
 template <typename T, int V> struct forward_in {
@@ -127,7 +128,7 @@ static __global__ void __launch_bounds__(MINGRU_BLOCK)
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 state[v] = now[u].reset != 0 ? 0.0f : state[v];
-                y[v] = cell(a[v], g[v], p[v], in[v], &state[v]);
+                y[v] = mingru_cell(a[v], g[v], p[v], in[v], &state[v]);
             }
             pack_store<T, V>(h + at, state);
             pack_store<T, V>(out + at, y);
@@ -143,6 +144,12 @@ template <typename T> static void mingru_forward(struct kern *k, const struct ke
     const int V = 2;
     size_t B = l->B, H = l->H;
 
+    if (sizeof(T) == 2 && mingru_layer_fits(l)) {
+        mingru_layer_forward(k, l);
+        return;
+    }
+    if (l->product != NULL)
+        product_forward<T>(k, l->product);
     if (H % V == 0 && packs_fit(V * sizeof(T), acts, 4) && (uintptr_t)l->h0 % 8 == 0)
         cuda_chain(k, "mingru_forward", mingru_forward_k<T, V>, cuda_ceil_div(B * (H / V), MINGRU_BLOCK), MINGRU_BLOCK,
                    0, out, h, gates, x, l->h0, l->reset, (unsigned)l->T, B, H);
@@ -192,17 +199,10 @@ static __device__ __forceinline__ void backward_step(T *dx, T *dgates, float (&c
     pack_open(dout, in.dout);
 #pragma unroll
     for (int v = 0; v < V; v++) {
-        float prev = in.reset != 0 ? 0.0f : before[v];
-        float z = g[v], s = p[v], low = a[v];
-        num_sigmoids(&low, &z, &s);
-        float c = a[v] >= 0.0f ? a[v] + 0.5f : low;
-        float slope = a[v] >= 0.0f ? 1.0f : low * (1.0f - low);
-        float dh = dout[v] * s + carry[v];
-        da[v] = dh * z * slope;
-        dg[v] = dh * (c - prev) * z * (1.0f - z);
-        dp[v] = dout[v] * (state[v] - x[v]) * s * (1.0f - s);
-        dhighway[v] = dout[v] * (1.0f - s);
-        carry[v] = in.reset != 0 ? 0.0f : dh * (1.0f - z);
+        const mingru_gates gates = {a[v], g[v], p[v]};
+        const mingru_gates d =
+            mingru_cell_gradient(gates, x[v], dout[v], state[v], before[v], in.reset != 0, &carry[v], &dhighway[v]);
+        da[v] = d.a, dg[v] = d.g, dp[v] = d.p;
     }
     pack_store<T, V>(dgates, da);
     pack_store<T, V>(dgates + H, dg);
@@ -265,12 +265,18 @@ template <typename T> static void mingru_backward(struct kern *k, const struct k
     const int V = 2;
     size_t B = l->B, H = l->H;
 
+    if (sizeof(T) == 2 && mingru_layer_fits(l)) {
+        mingru_layer_backward(k, l);
+        return;
+    }
     if (H % V == 0 && packs_fit(V * sizeof(T), acts, 6) && (uintptr_t)l->h0 % 8 == 0)
         cuda_chain(k, "mingru_backward", mingru_backward_k<T, V>, cuda_ceil_div(B * (H / V), MINGRU_BLOCK),
                    MINGRU_BLOCK, 0, dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
     else
         cuda_chain(k, "mingru_backward", mingru_backward_k<T, 1>, cuda_ceil_div(B * H, MINGRU_BLOCK), MINGRU_BLOCK, 0,
                    dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
+    if (l->product != NULL)
+        product_backward<T>(k, l->product);
 }
 
 CUDA_ACT_OP(mingru_step, kern_mingru)

@@ -245,6 +245,15 @@ static __global__ void __launch_bounds__(CUDA_WARP *RUNS)
 
 /* ---- launches ---- */
 
+void products_add_stripes(struct kern *k, float *dw, float *db, const float *partials, unsigned n_stripes, unsigned N,
+                          unsigned K, unsigned n_rows, unsigned n_cols, bool add)
+{
+    const unsigned n = (n_rows * n_cols + (db != NULL ? N : 0)) / 4;
+
+    cuda_chain(k, "weight_gradient_add", weight_gradient_add_k, cuda_ceil_div(n, CUDA_WARP), dim3(CUDA_WARP, RUNS), 0,
+               dw, db, partials, n_stripes, N, K, n_rows, n_cols, add);
+}
+
 template <int BN, int BK, int WN, int WK, int WT, int TS, int STAGES>
 static void gradient_launch(struct kern *k, const struct kern_linear *l, gradient_job job, bool add)
 {
@@ -256,7 +265,7 @@ static void gradient_launch(struct kern *k, const struct kern_linear *l, gradien
                    most = blocks > across ? blocks / across : 1;
     const size_t bytes = STAGES * (Tile::DY + Tile::X + (job.act != KERN_ACT_NONE ? Tile::DY : 0));
     const void *kernel = (const void *)weight_gradient_k<BN, BK, WN, WK, WT, TS, STAGES>;
-    unsigned n_stripes, n;
+    unsigned n_stripes;
 
     job.n_rows = across * BN;
     job.stripe = cuda_ceil_div(stages, most) * TS;
@@ -264,9 +273,7 @@ static void gradient_launch(struct kern *k, const struct kern_linear *l, gradien
     cuda_kernel_prepare(k, kernel, "weight_gradient");
     cuda_chain(k, "weight_gradient", weight_gradient_k<BN, BK, WN, WK, WT, TS, STAGES>, dim3(n_stripes, across), BLOCK,
                bytes, job);
-    n = (job.n_rows * BK + (l->db != NULL ? (unsigned)l->N : 0)) / 4;
-    cuda_chain(k, "weight_gradient_add", weight_gradient_add_k, cuda_ceil_div(n, CUDA_WARP), dim3(CUDA_WARP, RUNS), 0,
-               l->dw, l->db, job.partials, n_stripes, job.N, job.K, job.n_rows, BK, add);
+    products_add_stripes(k, l->dw, l->db, job.partials, n_stripes, job.N, job.K, job.n_rows, BK, add);
 }
 
 void products_weight_gradient(struct kern *k, const struct kern_linear *l, const void *x, size_t at, size_t rows,

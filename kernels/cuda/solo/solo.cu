@@ -87,7 +87,7 @@ static size_t solo_lay(struct solo_args *a, size_t room)
     at->action = solo_take(&n, C * sizeof(int32_t));
     at->partial = solo_take(&n, SOLO_PARTIALS * sizeof(float));
     for (uint32_t i = 0; i < a->n_matrices && a->muon; i++) {
-        uint32_t need = muon_round_up((uint32_t)muon_shared_bytes(&a->items[i]), 128);
+        uint32_t need = muon_round_up((uint32_t)muon_part_bytes(&a->items[i]), 128);
         matrix = need > matrix ? need : matrix;
     }
     a->muon_bytes = (size_t)matrix * together <= room ? matrix : 0;
@@ -124,16 +124,9 @@ static void solo_fill_items(struct solo_args *a, const struct kern_solo *s)
 {
     for (int matrices = 1; matrices >= 0; matrices--) {
         for (size_t i = 0; i < s->n_tensors; i++) {
-            const struct kern_tensor *t = &s->tensors[i];
-            struct muon_item *item = &a->items[a->n_items];
-            if (t->is_matrix != (matrices == 1))
+            if (s->tensors[i].is_matrix != (matrices == 1))
                 continue;
-            item->offset = t->offset;
-            item->rows = (uint32_t)t->rows, item->cols = (uint32_t)t->cols;
-            item->R = item->rows > item->cols ? item->rows : item->cols;
-            item->C = item->rows > item->cols ? item->cols : item->rows;
-            item->parts = 1;
-            a->n_items++;
+            a->items[a->n_items++] = muon_item_of(&s->tensors[i]);
         }
         a->n_matrices = matrices == 1 ? a->n_items : a->n_matrices;
     }

@@ -162,15 +162,21 @@ template <int THREADS>
 __device__ static inline void solo_muon_matrix(const struct muon_step &step, const struct muon_item &t,
                                                unsigned char *shared)
 {
-    struct muon_part p = {};
+    struct muon_part p;
 
-    p.rows = muon_part_rows(&t);
-    p.cp = muon_round_up(t.C, MUON_COLS);
-    p.ld = MUON_LD(p.cp);
-    p.x = (float *)shared;
-    p.y = p.x + p.rows * p.ld;
-    p.s = p.y + (p.rows > p.cp ? p.rows : p.cp) * p.ld;
-    muon_matrix<THREADS>(&p, &step, &t);
+    muon_part_place(&p, &t, 0, shared);
+    const double sum = muon_sum<THREADS>(muon_part_load<THREADS>(&p, &step, &t));
+    const float inv = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
+    for (uint32_t i = muon_thread<THREADS>(); i < p.rows * p.cp; i += THREADS)
+        p.x[i / p.cp * p.ld + i % p.cp] *= inv;
+    muon_sync<THREADS>();
+    for (int i = 0; i < MUON_STEPS; i++) {
+        muon_part_gram<THREADS>(&p, p.s);
+        muon_sync<THREADS>();
+        muon_part_mirror<THREADS>(&p);
+        muon_part_turn<THREADS>(&p, muon_coef[i]);
+    }
+    muon_part_store<THREADS>(&p, &step, &t);
     muon_sync<THREADS>();
 }
 
@@ -187,7 +193,7 @@ __device__ static inline void solo_muon(const struct solo_args &a, struct solo_s
         for (uint32_t i = 0; i < a.n_matrices; i++)
             solo_muon_matrix<SOLO_BLOCK>(step, a.items[i], shared);
     for (uint32_t i = a.n_matrices; i < a.n_items; i++)
-        muon_vector(&step, &a.items[i]);
+        muon_vector(&step, &a.items[i], threadIdx.x, SOLO_BLOCK);
 }
 
 __device__ static inline void solo_optimise(const struct solo_args &a, const struct solo &s, struct solo_state &state,

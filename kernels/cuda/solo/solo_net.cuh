@@ -10,9 +10,9 @@
 #define KERNELS_CUDA_SOLO_NET_CUH
 
 #include "kernels/cuda/learn/loss.cuh"
+#include "kernels/cuda/learn/muon.h"
 #include "kernels/cuda/nets/mma.cuh"
 #include "kernels/cuda/play/env.cuh"
-#include "kernels/cuda/solo/solo_muon.cuh"
 
 #include "generated/games.h"
 
