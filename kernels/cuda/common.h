@@ -30,7 +30,6 @@ struct cuda_beside {
     cudaStream_t stream;
     void *partials;
     unsigned *tickets;
-    bool unchained;
 };
 
 struct cuda {
@@ -60,7 +59,7 @@ struct cuda {
     cudaEvent_t forked, joined;
     bool is_aside;
     int made_for; /* the compute capability that the code which runs was made for, 90 */
-    bool unchained; /* the stream's next launch follows more than a kernel of that stream */
+    bool unchained; /* the next launch follows more than a kernel of its own stream */
     bool has_joined; /* nothing has been put aside since the last join; false before the first */
 };
 

@@ -439,20 +439,19 @@ static void cuda_fork(struct kern *kern)
                    "fork");
     }
     cuda->has_joined = false;
-    cuda->beside.unchained = true;
 }
 
 static void cuda_aside(struct kern *kern, bool on)
 {
     struct cuda *cuda = cuda_of(kern);
-    const struct cuda_beside now = {cuda->stream, cuda->partials, cuda->tickets, cuda->unchained};
+    const struct cuda_beside now = {cuda->stream, cuda->partials, cuda->tickets};
 
     if (on == cuda->is_aside)
         return;
+    cuda->unchained = true;
     cuda->stream = cuda->beside.stream;
     cuda->partials = cuda->beside.partials;
     cuda->tickets = cuda->beside.tickets;
-    cuda->unchained = cuda->beside.unchained;
     cuda->beside = now;
     cuda->is_aside = on;
 }
