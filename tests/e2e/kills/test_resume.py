@@ -1,6 +1,7 @@
 """Stops and deaths: Ctrl-C, SIGTERM, a worker that dies, budgets, and resuming afterwards."""
 import json
 import os
+import re
 import signal
 import time
 
@@ -140,7 +141,8 @@ def test_budget_is_a_total_and_cuts_the_last_trial(folder):
     assert "budget" in trials[0]["reason"] and trials[0]["cost_s"] > 0, trials
     assert not trials[0]["on_front"]
     out, err = run("sweep", "--resume", "a", "--store", store, "-q")
-    assert "budget is spent" in err and "--budget 4s" in out, (out, err)
+    advised = int(re.search(r"--budget (\d+)s", out)[1])  # 4, unless the machine stood still in the trial
+    assert "budget is spent" in err and advised >= 4 and advised > trials[0]["cost_s"], (out, err)
     assert "trawl export" not in out, out  # there is no best yet
     equal(len(show(store, "a")["trials"]), 1)
     more = "%ds" % (trials[0]["cost_s"] + 2)  # a busy machine may have trained for longer than it was to
