@@ -156,9 +156,11 @@ static enum status dispatch(int argc, char **argv, struct error *err)
         return ST_USAGE;
     if (!plays_games(command))
         return command->run(argc - 1, argv + 1, err);
+    bool inherited = guard_has_children();
     env_libraries_run();
     enum status rc = command->run(argc - 1, argv + 1, err);
-    guard_sweep_up(); /* what a game has forked ends with it */
+    if (!inherited)
+        guard_sweep_up(); /* what a game has forked ends with it */
     return rc;
 }
 

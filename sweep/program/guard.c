@@ -109,6 +109,11 @@ static void kill_children(void)
         close(tasks);
 }
 
+bool guard_has_children(void)
+{
+    return waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 void guard_sweep_up(void)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -32,6 +32,9 @@ void guard_send(struct guard *guard, enum guard_signal signal);
 /* True when the program and all that it started has ended. Never waits. */
 bool guard_ended(struct guard *guard, struct guard_end *ret_end);
 void guard_close(struct guard *guard); /* kills what is left; a zeroed one is fine */
+/* Of a process that has started none: a shell's `exec trawl` leaves it the shell's background processes. They are the
+ * user's, and look like what a game has started: then guard_sweep_up may not be called. */
+bool guard_has_children(void);
 /* Kills and reaps all children of this process, and theirs; of a subreaper (PR_SET_CHILD_SUBREAPER) their orphans too.
  * What does not die within seconds (in the kernel) is left to init. Makes only system calls. */
 void guard_sweep_up(void);

@@ -350,6 +350,7 @@ static enum status wait_for(pid_t pid, const struct check *c, const char *game, 
 
 static enum status check_in_child(struct check *c, const char *game, struct error *err)
 {
+    bool inherited = guard_has_children();
     enum status rc;
     pid_t pid;
 
@@ -368,7 +369,8 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
         _exit(rc == ST_OK ? EXIT_DONE : status_exit_code(rc));
     }
     rc = wait_for(pid, c, game, err);
-    guard_sweep_up();
+    if (!inherited)
+        guard_sweep_up();
     return rc;
 }
 

@@ -136,3 +136,18 @@ def test_what_a_game_starts_ends_with_its_training(folder):
                    "minibatch_size = 256\n[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n" % library)
     run("sweep", config, "--store", folder / "forks.db", "--name", "a", "--trials", "2", "--devices", "cpu")
     assert all(map(tap.is_gone, forked(folder, "forks"))) and len(forked(folder, "forks")) > 2
+
+
+def test_what_a_shell_leaves_behind_is_the_users(folder):
+    """exec makes the shell's background processes the children of trawl, which did not start them."""
+    library = new_game(folder)
+    small = "--train.total_timesteps 4096 --train.total_agents 32 --train.horizon 32 --train.minibatch_size 256 -q"
+    for words in ("train apples.so " + small, "env check apples.so --steps 50"):
+        process = subprocess.Popen(["sh", "-c", "sleep 600 >&- 2>&- & echo $! >pid; exec \"$0\" " + words, tap.TRAWL], cwd=library.parent,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        err = process.communicate(timeout=tap.PATIENCE_S)[1]
+        pid = int((library.parent / "pid").read_text())
+        alive = not tap.is_gone(pid)
+        if alive:
+            os.kill(pid, signal.SIGKILL)
+        assert process.returncode == 0 and alive, err
