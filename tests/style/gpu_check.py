@@ -124,10 +124,24 @@ def test_curves():
     assert [round(x, 9) for x in series["mean"]] == [0.25, 0.6], series["mean"]
 
 
+def test_learning():
+    with tempfile.TemporaryDirectory() as at:
+        machine = Machine(at)
+        plant(os.path.join(at, "trawl"), """#!/bin/sh
+[ "$1" = train ] || { echo '{"cuda": "available"}'; exit 0; }
+case "$*" in *cartpole*"seed 1 "*|*memory*"seed 1 "*|*memory*"seed 2 "*) perf=0.5;; *) perf=0.96;; esac
+echo "{\\"perf\\": $perf, \\"env_steps\\": 1, \\"cost_s\\": 1, \\"steps_per_s\\": 1}"
+""")
+        out = machine.check("--only", "learning", "--quick", "--precision", "f32")
+        for part in ("perf 0.960 (0.500 at least)", "perf 0.500 (0.500 at least)", "1 of 2 met"):  # the median of three decides
+            assert part in out, f"'{part}' is not in: {out}"
+
+
 def tests():
     yield "each test under the sanitizer, and on from there", test_sanitizer
     yield "what is found within a library's kernels is the library's, and nothing else is", test_findings_of_libraries
     yield "parity: failed, skipped and missing programs", test_parity
+    yield "learning: the median of three seeds decides", test_learning
     yield "curves of seeds become a band", test_curves
 
 

@@ -164,8 +164,10 @@ static bool observed(const struct env_side *s, const float *obs, size_t agent, s
 
     env_numbers(&s->shape, (const char *)obs + agent * env_row_bytes(&s->shape), 1.0f, numbers);
     for (; i < D && isfinite(numbers[i]); i++)
-        if (fabsf(numbers[i]) > fabsf(largest->value))
-            *largest = (struct env_largest){numbers[i], i};
+        if (fabsf(numbers[i]) > fabsf(largest->value)) {
+            largest->value = numbers[i];
+            largest->number = i;
+        }
     return i == D;
 }
 
