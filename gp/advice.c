@@ -6,7 +6,7 @@
 #include "gp/gp.h"
 
 #define LEAST_WIDTH 1e-9 /* of the scores' range: what has never varied is still worth its seeds */
-#define MODEL_RUNS 5.0 /* what the models expect of a config counts as this many runs beside its own, to rank it */
+#define MODEL_RUNS 5.0 /* to rank a config, the models' expectation counts as this many runs */
 
 /* ---- picking ---- */
 
@@ -21,8 +21,8 @@ static double cautious(const struct gp_belief *b)
     return b->score - b->score_sd;
 }
 
-/* What the best is the highest of. Models that explain little of the scores take what is a config's own for noise, and
- * expect the same of all: then its own runs tell them apart. Measured, bench/notes/controller.md. */
+/* The best config has the highest. Models that explain little of the scores take the differences between configs for
+ * noise and expect the same of all; then their own runs tell them apart (measured: bench/notes/controller.md). */
 static double merit(const struct gp_belief *b)
 {
     double n = (double)b->n_seeds;

@@ -39,7 +39,7 @@ struct kept {
     double inside, width, seeds, off; /* sums: share of sets inside, width, runs of the point, |mean - score| */
 };
 
-/* One run, as far from its truth as the study's noise is times the problem's. */
+/* One run. Its distance from the truth is the problem's, multiplied by the study's noise. */
 static void draw(const struct promise_study *s, const double *x, struct rng *rng, struct outcome *ret)
 {
     struct outcome truth;
@@ -240,7 +240,7 @@ enum status bench_promise(int argc, char **argv, struct error *err)
         {"trials", 0, CLI_INT, &b.trials, "N", "runs of a study, those that confirm among them (80)"},
         {"confirm", 0, CLI_INT, &b.percent, "P", "per cent of the runs that may confirm (20)"},
         {"each", 0, CLI_INT, &b.each, "K", "runs that every config has unless it is beaten (1)"},
-        {"noise", 0, CLI_INT, &b.noise, "N", "times the problem's own noise of a run (1)"},
+        {"noise", 0, CLI_INT, &b.noise, "N", "factor on the noise of the problem's runs (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem (10)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},

@@ -244,7 +244,7 @@ def write(folder, name, text):
 
 
 def gated(folder, **keys):
-    """A config of a sweep, with these keys, whose trials end once open_gate(folder) was called: what a test does to them before meets
+    """A config of a sweep, with these keys, whose trials end only after open_gate(folder): whatever a test does to them before that finds
     them running, however fast or busy the machine is. While the gate is shut a trial takes 1,000 s, longer than a test waits, yet it
     reports and obeys signals; what it learns does not depend on the gate."""
     run("env", "new", "apples", cwd=folder)

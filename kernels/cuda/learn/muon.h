@@ -1,5 +1,5 @@
-/* muon.h - what the ways of Muon on the GPU share: products of f32 matrices on tensor cores, momentum, and the
- * coefficients of the iteration.
+/* muon.h - what the implementations of Muon on the GPU share: products of f32 matrices on tensor cores, momentum, the
+ * coefficients of the iteration, and its steps for a matrix in shared memory.
  * A matrix is handled in its tall form X (R, C), R >= C: a wide one (rows < cols) is its transpose. Then each step is
  * S = X^T X, X <- X (a I + b S + c S S), with S symmetric. Numbers are f32: each factor is split into two TF32
  * numbers, and of the four products the one of both small parts is left out (2^-22 of the whole). */
@@ -156,8 +156,8 @@ static __device__ __forceinline__ void muon_cols(struct muon_tile<NT> *c, const 
 
 /* ---- the rows of a matrix that a block, or a group of its threads, has in shared memory, in f32 ----
  * A share of the matrix (muon.cu) or all of it (kernels/cuda/solo). Of S only 32 x 32 blocks on and above the diagonal
- * are computed, the others are their mirror images. THREADS: of the group, which is the whole block where they are
- * MUON_BLOCK. Invariant: each tile is one warp's and sums have an order, so the bytes do not depend on timing. */
+ * are computed, the others are their mirror images. THREADS: those of the group; MUON_BLOCK is a whole block.
+ * Invariant: each tile is one warp's and sums have an order, so the bytes do not depend on timing. */
 #define MUON_BLOCK 512
 #define MUON_NT 4 /* a warp's tile of X or S: 16 x 32 */
 #define MUON_COLS 32 /* C is padded to a multiple */

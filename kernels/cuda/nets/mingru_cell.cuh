@@ -20,8 +20,8 @@ struct mingru_gates {
     float a, g, p;
 };
 
-/* The gradient of the gates. h, hp: the states after and before the step. carry: from the gradient of the states after
- * it to that of the states before; *ret_highway: what x gets but through the gates. */
+/* The gradient of the gates. h, hp: the states after and before the step. *carry: the gradient of h from later steps,
+ * then that of hp. *ret_highway: the part of the gradient of x that does not go through the gates. */
 static __device__ __forceinline__ mingru_gates mingru_cell_gradient(const mingru_gates &of, float x, float dout,
                                                                     float h, float hp, bool reset, float *carry,
                                                                     float *ret_highway)

@@ -1,12 +1,12 @@
 /* mingru_layer.cu - a MinGRU layer of 64 units over a sequence in bf16, with the product of its gates: one kernel each
- * way, in which the gates (forward, those that the way back needs are written) or their gradient (never) go from the
- * product to the cells, or back, through shared memory. What the parts apart read and wrote took more than half of their
- * time. A block has SEGMENTS segments at a time, a warp each, a lane two columns, and takes STEPS steps in a round:
+ * way. The gates go from the product to the cells through shared memory, and are also written, for the way back; their
+ * gradient goes from the cells to its products the same way, and never to memory (bench/notes/cuda.md has the gain). A
+ * block has SEGMENTS segments at a time, a warp for each, a lane for two columns, and takes STEPS steps in a round:
  *   forward: gates = x W^T, a warp 48 columns of all tokens of the round; then the cells
  *   backward: the cells' gradient; then dx = highway + dgates W, a warp 16 columns of all tokens, and dW += dgates^T x,
  *   a warp 48 rows, in registers until the end
- * What the next round reads is on its way meanwhile. Invariant: dW has a fixed order: the tokens of a block, then the
- * blocks (products_add_stripes). */
+ * The loads of the next round are under way meanwhile. Invariant: the sums of dW have a fixed order: the tokens of a
+ * block, then the blocks (products_add_stripes). */
 #include "kernels/cuda/nets/mingru_layer.h"
 
 #include "kernels/cuda/nets/mingru_cell.cuh"
@@ -24,7 +24,7 @@
 #define MT (GATES / SEGMENTS / 16) /* tiles of 16 gates of a warp */
 #define NT (UNITS / 8)
 
-/* Bytes of a row in shared memory: an odd number of 16, so that eight rows meet in no bank. */
+/* Bytes of a row in shared memory: an odd multiple of 16, so that eight rows share no bank. */
 #define GATES_ROW (GATES * 2 + 16)
 #define ROW (UNITS * 2 + 16)
 
@@ -332,7 +332,7 @@ static __global__ void __launch_bounds__(BLOCK, PER_SM) layer_backward_k(const b
                 const float2 before = t > 0 ? make_float2(mma_low(in[u].before), mma_high(in[u].before)) : first;
                 backward_step(s, in[u], carry, state, before, warp * STEPS + u, there && t >= 0, lane);
                 state = before;
-                backward_fetch(in[u], job, t - STEPS, b, lane); /* the last time in vain: a branch would cost more */
+                backward_fetch(in[u], job, t - STEPS, b, lane); /* unused in the last round: a branch would cost more */
             }
             __syncthreads();
             backward_input_gradient(s, job, t0, b0, warp, lane);

@@ -18,8 +18,8 @@ void products_forward(struct kern *k, const struct kern_linear *l, const void *x
 /* Those rows of dy are multiplied by act'(y), in place; dw and db are their sums (add: are added to). */
 void products_weight_gradient(struct kern *k, const struct kern_linear *l, const void *x, size_t at, size_t rows,
                               bool add);
-/* dw (N, K) and db (N; NULL: none) = the sums of the rows of partials, which are (n_stripes, n_rows, n_cols), those of dw
- * and what fills a block, and then (n_stripes, n_rows), those of db. */
+/* dw (N, K) and db (N; NULL: none) = the sums over the stripes of partials: (n_stripes, n_rows, n_cols) for dw, padded
+ * to whole blocks, then (n_stripes, n_rows) for db. */
 void products_add_stripes(struct kern *k, float *dw, float *db, const float *partials, unsigned n_stripes, unsigned N,
                           unsigned K, unsigned n_rows, unsigned n_cols, bool add);
 /* dx, after that. */
