@@ -104,14 +104,31 @@ def test_a_node_leaves_a_study_whose_library_changed(folder):
 
 
 def forking_game(folder, name, then=""):
-    """Its first step forks a process that leaves the session and forks another; their numbers stand in files."""
-    write_pid = 'FILE *f = fopen("%s.%s", "w"); fprintf(f, "%%d", getpid()); fclose(f);'
-    return new_game(folder, name, (
-        "state->apple_y++;", "state->apple_y++; { extern int fork(void), setsid(void), pause(void), getpid(void), alarm(unsigned); "
-        "static int n; if (__atomic_fetch_add(&n, 1, 5) == 0) { int ends[2]; extern int pipe(int *); extern long read(int, void *, unsigned long), "
-        'write(int, const void *, unsigned long); char c; if (pipe(ends) == 0 && fork() == 0) { alarm(600); setsid(); fork(); alarm(600); '
-        'char path[64]; snprintf(path, sizeof path, "%s.%%d.pid", getpid()); fclose(fopen(path, "w")); write(ends[1], "x", 1); for (;;) pause(); } '
-        "read(ends[0], &c, 1); read(ends[0], &c, 1); %s } }" % (os.path.join(folder, name), then)))
+    """Its first step forks a process that leaves the session and forks another, waits for both, and does `then`; files are named by their pids."""
+    return new_game(folder, name, ("state->apple_y++;", """state->apple_y++;
+    {
+        extern int fork(void), setsid(void), pause(void), getpid(void), pipe(int *);
+        extern unsigned alarm(unsigned);
+        extern long read(int, void *, unsigned long), write(int, const void *, unsigned long);
+        static int n;
+        int ends[2];
+        char c, path[512];
+        if (__atomic_fetch_add(&n, 1, 5) == 0 && pipe(ends) == 0) {
+            if (fork() == 0) {
+                setsid();
+                fork();
+                alarm(600);
+                snprintf(path, sizeof path, "%s.%%d.pid", getpid());
+                fclose(fopen(path, "w"));
+                write(ends[1], "x", 1);
+                for (;;)
+                    pause();
+            }
+            read(ends[0], &c, 1);
+            read(ends[0], &c, 1);
+            %s
+        }
+    }""" % (folder / name, then)))
 
 
 def forked(folder, name):
