@@ -403,6 +403,17 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     return rc;
 }
 
+/* Of new trials: without the file of its game no config can be made, which concerns this study alone. */
+static enum status own_failure(struct sched_study *ss, enum status rc, struct error *err)
+{
+    if (rc != ST_CONFIG && rc != ST_VERSION)
+        return rc;
+    if (ss->err.status == ST_OK)
+        (void)FAIL(&ss->err, ST_VERSION, "%s", err->text);
+    error_clear(err);
+    return ST_OK;
+}
+
 /* A configuration's run on one more game: of the origin of the run that began it, where that is a run again. */
 static enum status queue_missing(struct sched_study *ss, struct error *err)
 {
@@ -483,11 +494,11 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
     if (ss->state != SCHED_STUDY_ACTIVE || stop_rules_trials_left(&ss->view) == 0)
         return ST_OK;
     if (has_missing(ss)) /* what was begun is completed first */
-        return queue_missing(ss, err);
+        return own_failure(ss, queue_missing(ss, err), err);
     if (ss->used_up || proposer_is_busy(ss->proposer) || ss->stuck_at == n_ended(ss))
         return ST_OK;
     if (config_trial(ss, &first))
-        return sched_study_queue(ss, first.x, first.origin, 0, err);
+        return own_failure(ss, sched_study_queue(ss, first.x, first.origin, 0, err), err);
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
     const size_t n_free = n_waiting(ss, s), ahead = sched_study_ahead(ss, n_free + ss->n_flights + ss->leases.n);
@@ -561,7 +572,7 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     if (ss->slept)
         proposal.seconds = NAN;
     ss->slow_s = fmax(proposal.seconds, SLOW_KEPT * ss->slow_s);
-    return queue_proposal(ss, &proposal, err);
+    return own_failure(ss, queue_proposal(ss, &proposal, err), err);
 }
 
 enum status sched_study_adopt(struct sched_study *ss, struct error *err)

@@ -64,7 +64,7 @@ struct sched_study {
     int64_t n_started; /* trials, since it was added */
     int64_t n_recovered; /* cut off by an earlier end of the program */
     struct study_end end; /* why it is ending */
-    struct error err; /* a failure that ended it; ST_VERSION, another build of its game: paused it */
+    struct error err; /* a failure that ended it; ST_VERSION, no game or another build of it: paused it */
 };
 /* Loads a study of the store with its config; nothing is changed. Limits and priority are those of view.study. */
 enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name,

@@ -81,6 +81,25 @@ def test_a_changed_library_concerns_its_study_alone(folder):
     tap.end(daemon, signal.SIGTERM, 0)
 
 
+def test_a_library_that_is_gone_pauses_its_study_alone(folder):
+    """A daemon continues the others; with the library back the study continues."""
+    store = folder / "s.db"
+    library = new_game(folder)
+    daemon = tap.daemon(store, "--devices", "cpu", "--log", folder / "d.log")
+    for name, game in (("a", "./apples.so"), ("b", "squared")):
+        long_study(folder, game, store, name)
+    os.replace(library, folder / "away.so")
+    tap.wait_for(lambda: '"paused"' in run("ls", "--store", store, "--json")[0], daemon)
+    assert "paused (error): study a:2: no library of a game" in run("show", "a", "--store", store)[0]
+    done = tap.n_done(store, "b")
+    tap.wait_for(lambda: tap.n_done(store, "b") > done + 1, daemon)
+    os.replace(folder / "away.so", library)
+    done = tap.n_done(store, "a")
+    run("continue", "a", "--store", store)
+    tap.wait_for(lambda: tap.n_done(store, "a") > done, daemon)
+    tap.end(daemon, signal.SIGTERM, 0)
+
+
 def test_a_node_leaves_a_study_whose_library_changed(folder):
     """Its trials go back into the queue; those of another study are trained."""
     store = folder / "s.db"
