@@ -102,15 +102,20 @@ static enum status find_library(struct config *config, const struct env_def **re
     size_t at = item_of(config, "env.name");
     struct config_item item = config_item(config, at);
     char path[PATH_MAX], file[PATH_MAX], origin[CONFIG_KEY_MAX + 300];
+    struct error why = {0};
     const char *hash;
+    enum status rc;
 
     snprintf(origin, sizeof origin, "%s", item.origin);
-    if (whole_path(item.value, file_of(&item, file), path, err) != ST_OK || env_open(path, ret_env, err) != ST_OK)
-        return error_prefix(err, "%s", origin);
+    hash = config_peek(config, "env.hash");
+    bool made_for_it = hash != NULL && hash[0] != '\0';
+    rc = whole_path(item.value, file_of(&item, file), path, &why);
+    THEN(rc, env_open(path, ret_env, &why));
+    if (rc != ST_OK) /* the config was right when it was made */
+        return FAIL(err, rc == ST_CONFIG && made_for_it ? ST_VERSION : rc, "%s: %s", origin, why.text);
     TRY(config_edit(config, at, "env.name", path, err));
     TRY(config_add_table(config, &env_library_opt_table, err));
-    hash = config_peek(config, "env.hash");
-    if (hash != NULL && hash[0] != '\0' && strcmp(hash, env_library_hash(*ret_env)) != 0) {
+    if (made_for_it && strcmp(hash, env_library_hash(*ret_env)) != 0) {
         if (!env_library_is_described(*ret_env))
             return FAIL(err, ST_VERSION,
                         "%s: the game %s has changed since the config or study was made: it is build %s now and was "

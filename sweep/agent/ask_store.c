@@ -347,11 +347,8 @@ static enum status finish(struct ask_store *c, const cJSON *body, cJSON **ret_an
     bool late = false;
     enum status rc = find_lease(c, body, &lease, &s, err);
 
-    if (rc == ST_OK && !s->other_game && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) {
-        log_warn("%s: %s; this slot takes none of its trials until the node is started again", s->view.study.name,
-                 text_of(message, "reason"));
-        s->other_game = true;
-    }
+    if (rc == ST_OK && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game")))
+        store_studies_leave(&c->studies, s->view.study.id, s->view.study.name, text_of(message, "reason"));
     if (rc == ST_OK) {
         rc = state != NULL ? give_back(c, s, &lease, strcmp(state, "lost") == 0, &why)
                            : put_branches(c, &lease, message, &why);

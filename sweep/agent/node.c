@@ -1,5 +1,6 @@
 /* node.c - the main thread of `trawl node`: gives its workers the trials that the slots' threads got, and takes what
- * they report. Supervision is that of a controller's workers (sweep/supervise/workers.h). It never waits for the store.
+ * they report. Supervision is that of a controller's workers (sweep/supervise/workers.h). Once it knows a study to begin
+ * with it never waits for the store.
  *
  * A round: start workers that may start, give lanes the trials that their threads got, wait for a worker, take in what
  * came, look after silence and hangs. */
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #define ROUND_MS 25
+#define LOOK_S 0.5 /* for a study that runs */
 
 struct node_run {
     const struct node_settings *set;
@@ -30,7 +32,11 @@ struct node_run {
     struct node_slot *slots; /* (n_slots) by the index of the worker's slot, like jobs */
     struct agent_job *jobs;
     size_t n_slots;
-    char *config; /* what workers open their devices for; owned */
+    char *config; /* of a study that runs: what workers open their devices for; owned, NULL: none is known */
+    int64_t *refused; /* (n_refused) studies whose game is not here, or another build of it */
+    size_t n_refused, cap_refused;
+    double looked_s; /* for a config */
+    bool announced; /* that it waits for one */
     struct pollfd *fds; /* two for each worker */
     struct http_cancel cancel;
     struct node_beat *beat;
@@ -52,6 +58,18 @@ static void report_devices(struct node_run *r)
     node_beat_device(r->beat, text, v[0].meets);
 }
 
+/* Workers open their devices for another study. */
+static void refuse(struct node_run *r, int64_t study_id, const char *why)
+{
+    if (study_id != r->workers.config_of || r->config == NULL)
+        return;
+    log_warn("%s; the node begins with another study", why);
+    MEM_ROOM(r->refused, r->n_refused, r->cap_refused);
+    r->refused[r->n_refused++] = study_id;
+    mem_free(r->config);
+    r->workers.config = r->config = NULL;
+}
+
 static void take_event(struct node_run *r, const struct workers_event *e)
 {
     switch (e->type) {
@@ -60,7 +78,9 @@ static void take_event(struct node_run *r, const struct workers_event *e)
         report_devices(r);
         break;
     case WORKERS_ALIVE:
-    case WORKERS_OTHER_GAME: /* not of a node, whose config is of no study */
+        break;
+    case WORKERS_OTHER_GAME:
+        refuse(r, e->worker->config_of, e->how);
         break;
     case WORKERS_MESSAGE:
         node_slot_message(&r->slots[e->slot->index], e->message, r->now_s);
@@ -103,33 +123,49 @@ static void quit(struct node_run *r)
     agent_jobs_quit(r->jobs, r->n_slots, &r->cancel);
 }
 
-/* The config of a study that runs, once there is one. */
+static bool is_refused(const struct node_run *r, int64_t study_id)
+{
+    for (size_t i = 0; i < r->n_refused; i++)
+        if (r->refused[i] == study_id)
+            return true;
+    return false;
+}
+
+/* The config of a study that runs, if there is one. */
 static enum status find_config(struct node_run *r, struct error *err)
 {
-    bool announced = false;
+    AT_END(store_close_at) struct store *store = NULL;
+    struct study *list = NULL;
+    size_t n = 0;
 
-    long_wait_begin(&r->idle);
-    while (r->config == NULL && !signals_stop()) {
-        struct store *store = NULL;
-        struct study *list = NULL;
-        size_t n = 0;
-        TRY(store_open_second(&store, r->set->store, err));
-        enum status rc = store_study_list(store, &list, &n, err);
-        for (size_t i = 0; i < n && r->config == NULL; i++)
-            if (list[i].state == STUDY_RUNNING)
-                r->config = mem_strdup(list[i].config);
-        study_list_free(list, n);
-        store_close(store);
-        TRY(rc);
-        if (r->config != NULL || (r->set->idle_s > 0 && clock_mono_s() - r->idle.since_s > r->set->idle_s))
-            break;
-        if (!announced)
-            log_info("waiting for a study of %s that runs; `trawl sweep` and `trawl daemon` run them", r->set->store);
-        announced = true;
-        long_wait_report(&r->idle, "no study of the store has run");
-        usleep(500000);
+    r->looked_s = r->now_s;
+    TRY(store_open_second(&store, r->set->store, err));
+    TRY(store_study_list(store, &list, &n, err));
+    for (size_t i = 0; i < n && r->config == NULL; i++) {
+        if (list[i].state != STUDY_RUNNING || is_refused(r, list[i].id))
+            continue;
+        r->config = mem_strdup(list[i].config);
+        r->workers.config_of = list[i].id;
     }
+    study_list_free(list, n);
+    r->workers.config = r->config;
+    if (r->config != NULL)
+        log_info("waiting for trials of %s", r->set->store);
+    else if (!r->announced)
+        log_info("waiting for a study of %s that runs; `trawl sweep` and `trawl daemon` run them", r->set->store);
+    r->announced = true;
     return ST_OK;
+}
+
+/* Those that may start, once there is a study to open their devices for. Only this look waits for the store. */
+static void start_workers(struct node_run *r)
+{
+    struct error why = {0};
+
+    if (r->config == NULL && r->now_s - r->looked_s > LOOK_S && find_config(r, &why) != ST_OK)
+        log_debug("%s; trying again", why.text);
+    if (r->config != NULL)
+        workers_start(&r->workers, INT64_MAX);
 }
 
 static enum status make_slots(struct node_run *r, struct error *err)
@@ -172,7 +208,6 @@ static void run_rounds(struct node_run *r, bool *ret_interrupted)
 {
     r->now_s = r->workers.now_s = clock_mono_s();
     long_wait_begin(&r->idle);
-    log_info("waiting for trials of %s", r->set->store);
     while (!agent_jobs_are_over(r->jobs, r->n_slots, &r->err)) {
         bool idle = true;
         *ret_interrupted = *ret_interrupted || signals_stop();
@@ -186,7 +221,7 @@ static void run_rounds(struct node_run *r, bool *ret_interrupted)
         if (!r->workers.stopping && (*ret_interrupted || enough || r->err.status != ST_OK))
             quit(r);
         if (!r->workers.stopping)
-            workers_start(&r->workers, INT64_MAX);
+            start_workers(r);
         node_beat_ready(r->beat, n_ready(r));
         for (size_t i = 0; i < r->n_slots; i++)
             node_slot_step(&r->slots[i], r->now_s);
@@ -204,18 +239,13 @@ enum status node_run(const struct node_settings *set, struct error *err)
     r->set = set;
     rc = make_slots(r, err);
     THEN(rc, find_config(r, err));
-    r->workers.config = r->config;
-    bool begins = rc == ST_OK && r->config != NULL;
-    if (begins)
-        rc = node_beat_start(&r->beat, set->store, set->name, set->job, err);
-    for (; begins && rc == ST_OK && n < r->n_slots; n++)
+    THEN(rc, node_beat_start(&r->beat, set->store, set->name, set->job, err));
+    for (; rc == ST_OK && n < r->n_slots; n++)
         rc =
             agent_job_start(&r->jobs[n], &r->agent, &r->slots[n].named, (uint64_t)getpid() * 4096 + n, &r->cancel, err);
-    if (begins && rc == ST_OK)
+    if (rc == ST_OK)
         run_rounds(r, &interrupted);
     else
-        interrupted = signals_stop();
-    if (rc != ST_OK)
         quit(r);
     agent_jobs_free(r->jobs, n);
     workers_destroy(&r->workers);
@@ -227,5 +257,6 @@ enum status node_run(const struct node_settings *set, struct error *err)
     mem_free(r->slots);
     mem_free(r->fds);
     mem_free(r->config);
+    mem_free(r->refused);
     return rc == ST_OK && interrupted ? FAIL(err, ST_INTERRUPTED, "stopped; its trials are saved and given back") : rc;
 }

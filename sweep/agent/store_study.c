@@ -22,23 +22,25 @@ void store_studies_free(struct store_studies *studies)
     for (size_t i = 0; i < studies->n; i++)
         free_study(studies->v[i]);
     mem_free(studies->v);
+    mem_free(studies->left);
     *studies = (struct store_studies){0};
 }
 
-/* Takes study. */
+/* Takes study. ST_CONFIG: it cannot be used here (its game is gone, it needs another version); the store can. */
 static enum status add(struct store_studies *studies, struct store *store, struct study *study,
                        struct store_study **ret, struct error *err)
 {
     struct store_study *s = mem_alloc(sizeof *s);
     struct setup *setup = NULL;
-    enum status rc = study_view_begin(study, store_path(store), &s->view, err);
+    struct error why = {0};
+    enum status rc = study_view_begin(study, store_path(store), &s->view, &why);
 
-    THEN(rc, study_view_setup(&s->view, &setup, err));
-    THEN(rc, search_bind(&s->view.search, setup, err));
-    THEN(rc, track_rows_open_quiet(&s->rows, store, &s->view.study, setup, err));
+    THEN(rc, study_view_setup(&s->view, &setup, &why));
+    THEN(rc, search_bind(&s->view.search, setup, &why));
+    THEN(rc, track_rows_open_quiet(&s->rows, store, &s->view.study, setup, &why));
     if (rc != ST_OK) {
         free_study(s);
-        return rc;
+        return FAIL(err, rc == ST_VERSION ? ST_CONFIG : rc, "%s", why.text);
     }
     MEM_ROOM(studies->v, studies->n, studies->cap);
     *ret = studies->v[studies->n++] = s;
@@ -51,6 +53,23 @@ static struct store_study *known(const struct store_studies *studies, int64_t id
         if (studies->v[i]->view.study.id == id)
             return studies->v[i];
     return NULL;
+}
+
+static bool is_left(const struct store_studies *studies, int64_t id)
+{
+    for (size_t i = 0; i < studies->n_left; i++)
+        if (studies->left[i] == id)
+            return true;
+    return false;
+}
+
+void store_studies_leave(struct store_studies *studies, int64_t id, const char *name, const char *why)
+{
+    if (is_left(studies, id))
+        return;
+    log_warn("%s: %s; this slot takes none of its trials until the node is started again", name, why);
+    MEM_ROOM(studies->left, studies->n_left, studies->cap_left);
+    studies->left[studies->n_left++] = id;
 }
 
 enum status store_studies_find(struct store_studies *studies, struct store *store, int64_t id, struct store_study **ret,
@@ -140,6 +159,22 @@ static bool comes_before(const struct store_study *a, const struct store_study *
            (double)b->n_running / (double)b->view.study.limits.priority;
 }
 
+/* Takes study. NULL: it cannot be used here. */
+static enum status try_add(struct store_studies *studies, struct store *store, struct study *study,
+                           struct store_study **ret, struct error *err)
+{
+    MEM_LOCAL char *name = mem_strdup(study->name);
+    int64_t id = study->id;
+    struct error why = {0};
+    enum status rc = add(studies, store, study, ret, &why);
+
+    if (rc == ST_CONFIG) {
+        store_studies_leave(studies, id, name, why.text);
+        return ST_OK;
+    }
+    return rc == ST_OK ? rc : FAIL(err, rc, "%s", why.text);
+}
+
 static enum status take(struct store_studies *studies, struct store *store, struct study *study,
                         const struct device_spec *spec, const char *class, struct store_study **order, size_t *n,
                         struct error *err)
@@ -147,13 +182,15 @@ static enum status take(struct store_studies *studies, struct store *store, stru
     struct store_study *s = known(studies, study->id);
     size_t at = *n;
 
-    if (study->state != STUDY_RUNNING || *n == STORE_STUDIES_MAX)
+    if (study->state != STUDY_RUNNING || *n == STORE_STUDIES_MAX || is_left(studies, study->id))
         return ST_OK;
     int64_t priority = study->limits.priority > 0 ? study->limits.priority : 1;
     if (s == NULL)
-        TRY(add(studies, store, study, &s, err));
+        TRY(try_add(studies, store, study, &s, err));
+    if (s == NULL)
+        return ST_OK;
     s->view.study.limits.priority = priority; /* people change it */
-    if (s->other_game || (setup_is_program(s->view.setup) && program_is_outside(s->view.setup->config)))
+    if (setup_is_program(s->view.setup) && program_is_outside(s->view.setup->config))
         return ST_OK;
     TRY(count(s, store, err));
     if (s->n_queued == 0)

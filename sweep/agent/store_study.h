@@ -17,14 +17,16 @@ struct store_study {
     struct track_rows *rows; /* NULL: no trackers */
     char device_class[DEVICE_CLASS_MAX]; /* of its earlier trials; "": not known */
     bool unfit_reported; /* it was logged why a device gets none of its trials */
-    bool other_game; /* its game is of another build here: no trial of it can run */
     double looked_s; /* when that was looked for last */
     int64_t n_running, n_queued; /* at the last store_studies_order */
 };
 struct store_studies {
     struct store_study **v; /* (n) */
     size_t n, cap;
+    int64_t *left; /* (n_left) studies that cannot be used here, like those whose game is of another build */
+    size_t n_left, cap_left;
 };
+void store_studies_leave(struct store_studies *studies, int64_t study_id, const char *name, const char *why);
 void store_studies_free(struct store_studies *studies);
 /* ST_NOTFOUND: it was removed. */
 enum status store_studies_find(struct store_studies *studies, struct store *store, int64_t study_id,

@@ -359,6 +359,17 @@ enum status sched_study_add(struct sched_study *ss, const double *x, size_t env,
     return rc;
 }
 
+/* Of new trials: without the file of its game no config can be made, which concerns this study alone. */
+static enum status own_failure(struct sched_study *ss, enum status rc, struct error *err)
+{
+    if (rc != ST_CONFIG && rc != ST_VERSION)
+        return rc;
+    if (ss->err.status == ST_OK)
+        (void)FAIL(&ss->err, ST_VERSION, "%s", err->text);
+    error_clear(err);
+    return ST_OK;
+}
+
 enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struct trial_result *result,
                                    struct error *err)
 {
@@ -390,8 +401,9 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     THEN(rc, trial_setup(of, &setup, err));
     THEN(rc, branches_config(setup, length, result->env_steps, "branch", &trial.config, err));
     setup_destroy(setup);
-    if (rc == ST_OK)
-        STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, TRIAL_BRANCH, key, "{}", row, err));
+    if (rc != ST_OK)
+        return own_failure(ss, rc, err);
+    STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, TRIAL_BRANCH, key, "{}", row, err));
     if (rc == ST_OK) {
         study_view_append(&ss->view, &trial, x);
         rc = sched_study_take_result(ss, ss->view.n - 1, result, err);
@@ -401,17 +413,6 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
         rc = ST_OK;
     }
     return rc;
-}
-
-/* Of new trials: without the file of its game no config can be made, which concerns this study alone. */
-static enum status own_failure(struct sched_study *ss, enum status rc, struct error *err)
-{
-    if (rc != ST_CONFIG && rc != ST_VERSION)
-        return rc;
-    if (ss->err.status == ST_OK)
-        (void)FAIL(&ss->err, ST_VERSION, "%s", err->text);
-    error_clear(err);
-    return ST_OK;
 }
 
 /* A configuration's run on one more game: of the origin of the run that began it, where that is a run again. */

@@ -24,7 +24,7 @@ struct workers {
     bool stays; /* the program continues when every device is left alone */
     bool stopping; /* no worker's end is a failure any more */
     const char *config; /* what they open their devices for; the owner's. NULL: nothing, they are sent away */
-    int64_t config_of; /* the study of that config; 0: of none (a node) */
+    int64_t config_of; /* the study of that config */
 
     double now_s; /* of this round; the owner sets it when its rounds begin */
     size_t at; /* the worker that is looked at */

@@ -76,7 +76,7 @@ enum status run_config_settle(const struct study_view *v, const struct trial *t,
         return ST_OK;
     rc = trial_setup(t, &setup, &wrong);
     if (rc != ST_OK) /* the worker will report what is wrong with the config */
-        return rc == ST_CONFIG ? ST_OK : FAIL(err, rc, "%s", wrong.text);
+        return rc == ST_CONFIG || rc == ST_VERSION ? ST_OK : FAIL(err, rc, "%s", wrong.text);
     for (size_t i = 0; i < 2 && d == NULL; i++)
         snprintf(overrides[i].value, sizeof overrides[i].value, "%s", config_peek(v->setup->config, overrides[i].key));
     if (d != NULL) {

@@ -100,15 +100,36 @@ def test_a_library_that_is_gone_pauses_its_study_alone(folder):
     tap.end(daemon, signal.SIGTERM, 0)
 
 
+def test_a_branch_whose_library_is_gone_pauses_its_study(folder):
+    """Its config cannot be made; the run that it is of goes back into the queue, and the daemon continues."""
+    store = folder / "s.db"
+    text = tap.gated(folder, branches=3).replace("[train]", "[train]\ndecay_steps = 100000")
+    config = write(folder, "a.ini", text + tap.space("train.total_timesteps: min = 262144; max = 1048576; distribution = log"))
+    daemon = tap.daemon(store, "--devices", "cpu", "--log", folder / "d.log")
+    watcher = tap.start("sweep", config, "--store", store, "--name", "a", "--trials", 2, "-q")
+    tap.wait_for(lambda: tap.running(store), watcher)
+    os.remove(folder / "apples.so")
+    tap.open_gate(folder)
+    tap.wait_for(lambda: tap.listed(store)["state"] == "paused", daemon)
+    assert "no library of a game" in run("show", "a", "--store", store)[0]
+    equal({t["state"] for t in tap.trials_now(store)}, {"queued"})
+    tap.end(daemon, signal.SIGTERM, 0)
+
+
+def start_node(folder, store):
+    with open(folder / "node.log", "w", encoding="utf-8") as log:
+        node = subprocess.Popen([tap.TRAWL, "node", "--store", str(store), "--devices", "cpu", "--spool", str(folder / "spool")],
+                                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    tap.started.append(node)
+    return node
+
+
 def test_a_node_leaves_a_study_whose_library_changed(folder):
     """Its trials go back into the queue; those of another study are trained."""
     store = folder / "s.db"
     new_game(folder)
     daemon = tap.daemon(store, "--devices", "none", "--log", folder / "d.log")
-    with open(folder / "node.log", "w", encoding="utf-8") as log:
-        node = subprocess.Popen([tap.TRAWL, "node", "--store", str(store), "--devices", "cpu", "--spool", str(folder / "spool")],
-                                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    tap.started.append(node)
+    node = start_node(folder, store)
     for name, game in (("a", "./apples.so"), ("b", "squared")):
         long_study(folder, game, store, name)
     tap.wait_for(lambda: tap.n_done(store, "a") > 0, node)
@@ -120,6 +141,41 @@ def test_a_node_leaves_a_study_whose_library_changed(folder):
     equal({t["state"] for t in tap.trials_now(store, "a")} - {"done", "queued"}, set())
     tap.end(node, signal.SIGTERM, 130)
     tap.end(daemon, signal.SIGTERM, 0)
+
+
+def test_a_node_leaves_a_study_whose_library_is_not_there(folder):
+    """Whether it begins with that study or meets it later, and whether the library is gone or of another build."""
+    store, library, log = folder / "s.db", new_game(folder), folder / "node.log"
+    for name, game in (("a", "./apples.so"), ("b", "squared")):
+        config = write(folder, name + ".ini", tap.SPACE + "[env]\nname = %s\n[train]\ndevice = cpu\ntotal_timesteps = 20k\n" % game)
+        run("sweep", config, "--store", store, "--name", name, "--trials", 1, "--sweep.method", "sobol", "-q")
+
+    def trains_b(node):
+        done = tap.n_done(store, "b")
+        run("confirm", "b", 0, "--seeds", 1, "--store", store)
+        tap.wait_for(lambda: tap.n_done(store, "b") > done, node)
+
+    run("confirm", "a", 0, "--seeds", 1, "--store", store)
+    for says, lose in (("no library of a game", lambda: os.replace(library, folder / "old.so")), ("has changed since", lambda: build_again(folder))):
+        lose()
+        node = start_node(folder, store)
+        tap.wait_for(lambda: "the node begins with another study" in log.read_text(), node)
+        assert says in log.read_text(), log.read_text()
+        trains_b(node)
+        tap.end(node, signal.SIGTERM, 130)
+    run("pause", "a", "--store", store)
+    os.remove(library)
+    node = start_node(folder, store)
+    trains_b(node)
+    run("continue", "a", "--store", store)
+    tap.wait_for(lambda: "takes none of its trials" in log.read_text(), node)
+    trains_b(node)
+    tap.end(node, signal.SIGTERM, 130)
+    equal([t["state"] for t in tap.trials_now(store, "a")], ["done", "queued"])
+    os.replace(folder / "old.so", library)
+    node = start_node(folder, store)
+    tap.wait_for(lambda: tap.n_done(store, "a") == 2, node)
+    tap.end(node, signal.SIGTERM, 130)
 
 
 def forking_game(folder, name, then=""):
