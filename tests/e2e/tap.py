@@ -192,6 +192,15 @@ def is_gone(pid):
         return True
 
 
+def threads(pid):
+    """The words after the name in /proc/PID/task/*/stat: the first one is the state."""
+    texts = []
+    for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            texts.append(path.read_text().rsplit(")", 1)[1].split())
+    return texts
+
+
 def trials_now(store, name="a"):
     """Trials of a study that may not exist yet, read while a sweep runs."""
     done = subprocess.run([TRAWL, "show", name, "--store", str(store), "--json"], capture_output=True, text=True)

@@ -9,7 +9,7 @@ import time
 
 import asking
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, end, equal, fails, open_gate, run, show, start, wait_for, write
 
 LENGTHS = "\n[sweep.train.total_timesteps]\nmin = 512\nmax = 16384\n"
 SWEEP = TINY_SWEEP.replace("device = cpu", "device = cpu\ndecay_steps = 1000\neval_episodes = 32").replace(
@@ -90,18 +90,29 @@ def test_a_budget_counts_a_run_once(folder):
 
 
 def test_an_evaluation_is_no_cost_and_begins_again_where_it_was_stopped(folder):
-    """The evaluations of this run last longer than its budget, in which all of the training fits."""
-    store = folder / "s.db"
-    slow = SWEEP.replace("eval_episodes = 32", "eval_episodes = 3M").replace("branches = 3", "branches = 2")
-    process = start("sweep", write(folder, "s.ini", slow), "--store", store, "--name", "a", "--trials", 1, "--budget", "1.5s", "-q")
-    wait_for(lambda: len(trials_now(store, "a")) == 2, process)
-    process.send_signal(signal.SIGINT)  # while the second branch is evaluated, unless the test was held up
-    process.communicate(timeout=tap.PATIENCE_S)
-    assert process.returncode in (0, 130), process.returncode
+    """The first evaluation lasts longer than the budget, in which all of the training fits: from its 1,000th step on the trial is behind the gate."""
+    store, header, reached = folder / "s.db", folder / "apples.h", folder / "reached"
+    tap.gated(folder)
+    text = header.read_text()
+    for old, new in (("++n % 64 == 0 &&", '++n %% 64 == 0 && n > 1000 && (n > 1024 || close(creat("%s", 0600)) == 0) &&' % reached),
+                     ("extern int access", "extern int creat(const char *, unsigned), close(int), access"),
+                     ("step->ended = state->apple_y == 2 * settings->width - 1;", "step->ended = state->apple_y == 50000;")):
+        equal(text.count(old), 1)
+        text = text.replace(old, new)
+    header.write_text(text)
+    run("env", "build", "apples.h", "--gpu", "no", cwd=folder)
+    config = SWEEP.replace("name = squared\nn = 1\n", "name = %s\n" % (folder / "apples.so")).replace(
+        "eval_episodes = 32", "eval_episodes = 8\neval_max_steps = 100000").replace("branches = 3", "branches = 2")
+    process = start("sweep", write(folder, "s.ini", config), "--store", store, "--name", "a", "--trials", 1, "--budget", "5s", "-q")
+    wait_for(reached.exists, process)
+    time.sleep(6)
+    end(process, signal.SIGINT, 130)
+    open_gate(folder)
     run("sweep", "--resume", "a", "--store", store, "-q")
     trials = show(store, "a")["trials"]
     equal([(t["state"], t["env_steps"]) for t in trials], [("done", 8192), ("done", 512), ("done", 2048)])
-    assert all(t["cost_s"] < t["eval_s"] for t in trials), trials
+    equal(trials[0]["attempt"], 2)
+    assert all(t["cost_s"] < 5 for t in trials), trials
 
 
 def test_imported_branches_stay_branches(folder):

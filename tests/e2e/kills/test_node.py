@@ -7,7 +7,6 @@ TRAWL_NODE_KILLS: number of kills (24).
 import contextlib
 import json
 import os
-import pathlib
 import random
 import signal
 import sqlite3
@@ -53,18 +52,9 @@ def submit(folder, text, trials):
     return store, process
 
 
-def threads(pid):
-    """The words after the name in /proc/PID/task/*/stat: the first one is the state."""
-    texts = []
-    for path in pathlib.Path("/proc/%d/task" % pid).glob("*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
-            texts.append(path.read_text().rsplit(")", 1)[1].split())
-    return texts
-
-
 def ticks(pid):
     """The time of the processor that it has used, in 1/100 s."""
-    return sum(int(text[11]) + int(text[12]) for text in threads(pid))
+    return sum(int(text[11]) + int(text[12]) for text in tap.threads(pid))
 
 
 def is_idle(pid):
@@ -72,7 +62,7 @@ def is_idle(pid):
     before, waited = ticks(pid), 0
     for _ in range(10):
         time.sleep(0.05)
-        waited += any(text[0] in "RD" for text in threads(pid))
+        waited += any(text[0] in "RD" for text in tap.threads(pid))
     return waited <= 1 and ticks(pid) <= before + 1
 
 
@@ -80,7 +70,7 @@ def cut_off(process, store):
     """Stops a node while it holds no lock of the store: what a machine leaves that lost its network."""
     while True:
         os.kill(process.pid, signal.SIGSTOP)
-        wait_for(lambda: all(text[0] == "T" for text in threads(process.pid)))
+        wait_for(lambda: all(text[0] == "T" for text in tap.threads(process.pid)))
         try:
             with contextlib.closing(sqlite3.connect(store, timeout=5, isolation_level=None)) as db:
                 db.execute("BEGIN IMMEDIATE")
