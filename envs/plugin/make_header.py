@@ -5,8 +5,9 @@ usage: make_header.py ROOT FACE LOOP TRAWL_ENV.h OUT.c OUT.d [HEADER.in ...]
        make_header.py --device ROOT HEADER NAME OUT.c OUT.d
 
 trawl_env.h is FACE with every header of the project that it includes, each once, and below it LOOP, which is there again
-at each inclusion that defines ENV_GAME. A HEADER.in is held as it is, by its name without .in. --device: OUT.c holds HEADER, with every header of the project that it
-includes, as the string NAME: what a game's device code is compiled with.
+at each inclusion that defines ENV_GAME. A HEADER.in is held by its name without .in, as it is but for its calls: below `@call VALUE` stand names, each of
+which becomes a macro of that value, whatever its arguments. --device: OUT.c holds HEADER, with every header of the project that it includes, as the string
+NAME: what a game's device code is compiled with.
 """
 
 import os
@@ -14,6 +15,7 @@ import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+CALLS = re.compile(r"^@call (.*)\n((?:    .*\n)+)", re.MULTILINE)
 # so that a game's header can be moved into the program as it stands
 SHIMS = {"envs/env.h": '#include "trawl_env.h"\n', "envs/env_math.h": '#include "trawl_env.h"\n'}
 
@@ -35,6 +37,10 @@ def expand(root, path, seen):
                 seen.append(found.group(1))
                 lines.append(expand(root, found.group(1), seen))
     return "".join(lines) + end
+
+
+def calls(found):
+    return "".join(f"#define {name}(...) {found.group(1)}\n" for name in found.group(2).split())
 
 
 def c_bytes(text):
@@ -69,7 +75,7 @@ def main():
     held = {"trawl_env.h": text, **SHIMS}
     for path in sys.argv[7:]:
         with open(path, encoding="utf-8") as file:
-            held[os.path.basename(path)[:-len(".in")].replace("+", "/")] = file.read()
+            held[os.path.basename(path)[:-len(".in")].replace("+", "/")] = CALLS.sub(calls, file.read())
     with open(out, "w", encoding="utf-8") as file:
         file.write('/* made by envs/plugin/make_header.py */\n#include "envs/plugin/headers.h"\n\n')
         for i, held_text in enumerate(held.values()):
