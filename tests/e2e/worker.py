@@ -15,6 +15,7 @@ class Worker:
         self.process = subprocess.Popen([trawl, "worker"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=stderr, close_fds=False,
                                         preexec_fn=lambda: os.dup2(theirs.fileno(), 3))
+        tap.started.append(self.process)
         theirs.close()
         self.socket, self.buffer, self.results, self.others = ours, b"", {}, []
         self.send(type="open", config=config, lanes=lanes, device=device, **more)
