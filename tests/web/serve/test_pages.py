@@ -19,8 +19,8 @@ import urllib.parse
 
 import browser
 import record
-import serve_client
 import tap
+from serve_client import Server
 from tap import equal, run
 
 TRIALS = 1000
@@ -42,15 +42,6 @@ def workplace():
     return folder
 
 
-class Server(serve_client.Server):
-    """One that a later test may use, too."""
-
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
-        tap.started.remove(self.process)
-        atexit.register(self.process.kill)
-
-
 @functools.lru_cache(None)
 def recorded():
     store = workplace() / "night.db"
@@ -61,7 +52,10 @@ def recorded():
 
 @functools.lru_cache(None)
 def server():
-    return Server(recorded())
+    s = Server(recorded())
+    tap.started.remove(s.process)  # for later tests, too
+    atexit.register(s.process.kill)
+    return s
 
 
 @functools.lru_cache(None)
@@ -491,149 +485,131 @@ def test_an_empty_store_tells_how_to_begin(folder):
 def test_a_running_sweep_is_followed(folder):
     store, config = folder / "live.db", tap.write(folder, "live.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 400k"))
     sweep = tap.start("sweep", config, "--store", store, "--name", "live", "--trials", 100000, "-q")  # more than any machine does meanwhile
-    other = None
-    try:
-        tap.wait_for(lambda: len(tap.trials_now(store, "live")) > 3, sweep)
-        other = Server(store)
-        b = go(path("", "live"), FRONT_READY, other.origin)
-        b.run("window.mark = 1")
-        done = "Number(document.querySelector('.tiles .tile:last-child b').textContent)"
-        waits = []
-        for _ in range(3):
-            before = b.run(done)
-            now = tap.wait_for(lambda: next((n for n, in tap.rows(store, "SELECT count(*) FROM trial WHERE state = 'done'") if n > before), None), sweep)
-            start = time.monotonic()
-            b.wait("%s >= %d" % (done, now), "trial %d on the page" % now)
-            waits.append(time.monotonic() - start)
-        print("# a finished trial was on the page after %s s" % ", ".join("%.2f" % w for w in waits), flush=True)
-        equal(b.run("window.mark"), 1)  # without a reload
-        for tab, ready in (("trials", TABLE_READY), ("progress", "document.querySelectorAll('.chart canvas').length >= 3")):
-            go(path("?tab=" + tab, "live"), ready, other.origin)
-            count = b.run(done)
-            b.wait("%s > %d" % (done, count), "another trial")
-        clean(other.origin)
-    finally:
-        sweep.kill()
-        sweep.communicate()
-        if other:
-            other.end()
+    tap.wait_for(lambda: len(tap.trials_now(store, "live")) > 3, sweep)
+    other = Server(store)
+    b = go(path("", "live"), FRONT_READY, other.origin)
+    b.run("window.mark = 1")
+    done = "Number(document.querySelector('.tiles .tile:last-child b').textContent)"
+    waits = []
+    for _ in range(3):
+        before = b.run(done)
+        now = tap.wait_for(lambda: next((n for n, in tap.rows(store, "SELECT count(*) FROM trial WHERE state = 'done'") if n > before), None), sweep)
+        start = time.monotonic()
+        b.wait("%s >= %d" % (done, now), "trial %d on the page" % now)
+        waits.append(time.monotonic() - start)
+    print("# a finished trial was on the page after %s s" % ", ".join("%.2f" % w for w in waits), flush=True)
+    equal(b.run("window.mark"), 1)  # without a reload
+    for tab, ready in (("trials", TABLE_READY), ("progress", "document.querySelectorAll('.chart canvas').length >= 3")):
+        go(path("?tab=" + tab, "live"), ready, other.origin)
+        count = b.run(done)
+        b.wait("%s > %d" % (done, count), "another trial")
+    clean(other.origin)
+    other.end()
 
 
 def test_a_live_front_keeps_what_people_do(folder):
     """Focus, tooltip, a drag that is under way, the selection, and the elements themselves outlive the trials that come."""
     store, config = folder / "live.db", tap.write(folder, "live.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 400k"))
     sweep = tap.start("sweep", config, "--store", store, "--name", "live", "--trials", 100000, "-q")
-    other = None
-    try:
-        tap.wait_for(lambda: len(tap.trials_now(store, "live")) > 6, sweep)
-        other = Server(store)
-        b = go(path("", "live"), FRONT_READY, other.origin)
-        done = "Number(document.querySelector('.tiles .tile:last-child b').textContent)"
+    tap.wait_for(lambda: len(tap.trials_now(store, "live")) > 6, sweep)
+    other = Server(store)
+    b = go(path("", "live"), FRONT_READY, other.origin)
+    done = "Number(document.querySelector('.tiles .tile:last-child b').textContent)"
 
-        def more(n):
-            before = b.run(done)
-            b.wait("%s >= %d" % (done, before + n), "%d more trials" % n)
+    def more(n):
+        before = b.run(done)
+        b.wait("%s >= %d" % (done, before + n), "%d more trials" % n)
 
-        same = "document.querySelector('.front-plot').mark === 1 && document.querySelector('.pick-result').mark === 1"
-        b.run("document.querySelector('.front-plot').mark = document.querySelector('.pick-result').mark = 1, document.querySelector('.front-plot').focus()")
-        b.key("ArrowRight")
-        b.wait("!document.querySelector('.tip').hidden")
-        more(3)
-        begin = time.monotonic()  # before the browser's reports up to now are read: what it asks for while this process stands still comes later
-        assert b.run(same + " && document.activeElement.classList.contains('front-plot') && !document.querySelector('.tip').hidden")
-        b.requests.clear()
-        b.box(".front-plot")
-        left, top, width, height = b.run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart.box; return [b.left + c.left, b.top + c.top, c.width, c.height]; })()")
-        b.mouse("mouseMoved", left + 3, top + 3)
-        b.mouse("mousePressed", left + 3, top + 3, "left")
-        b.mouse("mouseMoved", left + width / 2, top + height / 2, "left")
-        more(3)
-        assert b.run("!document.querySelector('.brush').hidden"), "the drag was lost"
-        b.mouse("mouseMoved", left + width - 3, top + height - 3, "left")
-        b.mouse("mouseReleased", left + width - 3, top + height - 3, "left")
-        b.wait("document.querySelector('.filter-chip')", "the drag selects")
-        more(3)
-        assert b.run(same + " && !document.querySelector('.brush').hidden && !!document.querySelector('.filter-chip')")
-        read = len([url for url in b.requests if "/trials?" in url])
-        assert read <= time.monotonic() - begin + 3, "%d readings of the trials: more than one a second" % read
-        clean(other.origin)
-    finally:
-        sweep.kill()
-        sweep.communicate()
-        if other:
-            other.end()
+    same = "document.querySelector('.front-plot').mark === 1 && document.querySelector('.pick-result').mark === 1"
+    b.run("document.querySelector('.front-plot').mark = document.querySelector('.pick-result').mark = 1, document.querySelector('.front-plot').focus()")
+    b.key("ArrowRight")
+    b.wait("!document.querySelector('.tip').hidden")
+    more(3)
+    begin = time.monotonic()  # before the browser's reports up to now are read: what it asks for while this process stands still comes later
+    assert b.run(same + " && document.activeElement.classList.contains('front-plot') && !document.querySelector('.tip').hidden")
+    b.requests.clear()
+    b.box(".front-plot")
+    left, top, width, height = b.run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart.box; return [b.left + c.left, b.top + c.top, c.width, c.height]; })()")
+    b.mouse("mouseMoved", left + 3, top + 3)
+    b.mouse("mousePressed", left + 3, top + 3, "left")
+    b.mouse("mouseMoved", left + width / 2, top + height / 2, "left")
+    more(3)
+    assert b.run("!document.querySelector('.brush').hidden"), "the drag was lost"
+    b.mouse("mouseMoved", left + width - 3, top + height - 3, "left")
+    b.mouse("mouseReleased", left + width - 3, top + height - 3, "left")
+    b.wait("document.querySelector('.filter-chip')", "the drag selects")
+    more(3)
+    assert b.run(same + " && !document.querySelector('.brush').hidden && !!document.querySelector('.filter-chip')")
+    read = len([url for url in b.requests if "/trials?" in url])
+    assert read <= time.monotonic() - begin + 3, "%d readings of the trials: more than one a second" % read
+    clean(other.origin)
+    other.end()
 
 
 def test_the_buttons_steer_a_sweep(folder):
     """Its trials do not end by themselves: the test does not depend on time."""
     store, config = folder / "steer.db", tap.write(folder, "steer.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 2G"))
     sweep = tap.start("sweep", config, "--store", store, "--name", "steer", "--trials", 2, "--budget", "1h", "-q")
-    other = None
 
     def row(column):
         return tap.rows(store, "SELECT %s FROM study" % column)[0][0]
 
-    try:
-        tap.wait_for(lambda: tap.running(store, "steer"), sweep)
-        other = Server(store, "--control")
-        button = lambda text: ".controls button[title^='%s']" % text
-        PAUSE, CONTINUE, STOP, ADD = button("start no new"), button("start trials"), button("end the sweep"), button("raise the limit")
-        chip = lambda state: "document.querySelector('h1 .chip').textContent === '%s'" % state
-        b = go(path("", "steer"), chip("running"), other.origin)
-        b.screenshot(SHOTS / "control-light.png", full=False)
-        b.click(PAUSE)
-        b.wait(chip("paused"))
-        b.wait("document.querySelector('.said:not([hidden])')?.textContent.includes('steer')")
-        equal(row("state"), "paused")
-        clean(other.origin)
-        b.run("document.querySelector(%s).click()" % json.dumps(PAUSE))  # as if the page had not heard of it yet
-        b.wait("document.querySelector('.said.warn')?.textContent.includes('paused')", "why it was refused")
-        b.screenshot(SHOTS / "control-refused-light.png", full=False)
-        b.problems()  # the browser itself logs the 409
-        b.click(CONTINUE)
-        b.wait(chip("running"))
-        equal(row("state"), "running")
-        b.run("(() => { const i = document.querySelector('.controls input'); i.value = 7; i.focus(); })()")
-        b.click(ADD)
-        b.wait("document.querySelector('.progress').textContent.includes('of 9 trials')")
-        equal(row("trials_max"), 9)
-        equal(b.run("document.querySelector('.controls input').value"), "7")  # the page has followed without taking it away
-        b.run("(() => { document.querySelector('.controls input').value = 2; document.querySelector('.controls select').value = '3600'; })()")
-        b.click(ADD)
-        tap.wait_for(lambda: row("budget_s") == 3 * 3600)
-        b.run("document.querySelector('.controls input[aria-label^=priority]').value = 3")
-        b.click(button("its share of the devices"))
-        tap.wait_for(lambda: row("priority") == 3)
-        pictures("control")
-        b.click(STOP)
-        b.wait("document.querySelector('dialog[open]')")
-        b.screenshot(SHOTS / "control-stop-light.png", full=False)
-        b.key("Escape")
-        b.wait("!document.querySelector('dialog')")
-        equal(row("state"), "running")
-        b.click(STOP)
-        b.wait("document.querySelector('dialog[open]')")
-        b.click("dialog button.danger")
-        sweep.communicate(timeout=tap.PATIENCE_S)
-        b.wait(chip("ended"))
-        equal((row("state"), row("end_rule")), ("ended", "user"))
-        assert b.run("document.querySelector(%s).disabled" % json.dumps(STOP))
-        b.run("(() => { document.querySelector('.controls input').value = 3; document.querySelector('.controls select').value = 'trials'; })()")
-        b.click(ADD)  # nobody is there to run them, and the page says so
-        b.wait("document.querySelector('.said')?.textContent.includes('no controller runs it now') && document.querySelector('.said').textContent.includes('--resume steer')")
-        clean(other.origin)
-        leave()
-        other.end()
-        other = Server(store)  # and without --control there is nothing to click
-        go(path("", "steer"), chip("ended"), other.origin)
-        equal(b.run("document.querySelector('.controls')"), None)
-        clean(other.origin)
-        b.open("about:blank")
-    finally:
-        sweep.kill()
-        sweep.communicate()
-        if other:
-            other.end()
+    tap.wait_for(lambda: tap.running(store, "steer"), sweep)
+    other = Server(store, "--control")
+    button = lambda text: ".controls button[title^='%s']" % text
+    PAUSE, CONTINUE, STOP, ADD = button("start no new"), button("start trials"), button("end the sweep"), button("raise the limit")
+    chip = lambda state: "document.querySelector('h1 .chip').textContent === '%s'" % state
+    b = go(path("", "steer"), chip("running"), other.origin)
+    b.screenshot(SHOTS / "control-light.png", full=False)
+    b.click(PAUSE)
+    b.wait(chip("paused"))
+    b.wait("document.querySelector('.said:not([hidden])')?.textContent.includes('steer')")
+    equal(row("state"), "paused")
+    clean(other.origin)
+    b.run("document.querySelector(%s).click()" % json.dumps(PAUSE))  # as if the page had not heard of it yet
+    b.wait("document.querySelector('.said.warn')?.textContent.includes('paused')", "why it was refused")
+    b.screenshot(SHOTS / "control-refused-light.png", full=False)
+    b.problems()  # the browser itself logs the 409
+    b.click(CONTINUE)
+    b.wait(chip("running"))
+    equal(row("state"), "running")
+    b.run("(() => { const i = document.querySelector('.controls input'); i.value = 7; i.focus(); })()")
+    b.click(ADD)
+    b.wait("document.querySelector('.progress').textContent.includes('of 9 trials')")
+    equal(row("trials_max"), 9)
+    equal(b.run("document.querySelector('.controls input').value"), "7")  # the page has followed without taking it away
+    b.run("(() => { document.querySelector('.controls input').value = 2; document.querySelector('.controls select').value = '3600'; })()")
+    b.click(ADD)
+    tap.wait_for(lambda: row("budget_s") == 3 * 3600)
+    b.run("document.querySelector('.controls input[aria-label^=priority]').value = 3")
+    b.click(button("its share of the devices"))
+    tap.wait_for(lambda: row("priority") == 3)
+    pictures("control")
+    b.click(STOP)
+    b.wait("document.querySelector('dialog[open]')")
+    b.screenshot(SHOTS / "control-stop-light.png", full=False)
+    b.key("Escape")
+    b.wait("!document.querySelector('dialog')")
+    equal(row("state"), "running")
+    b.click(STOP)
+    b.wait("document.querySelector('dialog[open]')")
+    b.click("dialog button.danger")
+    sweep.communicate(timeout=tap.PATIENCE_S)
+    b.wait(chip("ended"))
+    equal((row("state"), row("end_rule")), ("ended", "user"))
+    assert b.run("document.querySelector(%s).disabled" % json.dumps(STOP))
+    b.run("(() => { document.querySelector('.controls input').value = 3; document.querySelector('.controls select').value = 'trials'; })()")
+    b.click(ADD)  # nobody is there to run them, and the page says so
+    b.wait("document.querySelector('.said')?.textContent.includes('no controller runs it now') && document.querySelector('.said').textContent.includes('--resume steer')")
+    clean(other.origin)
+    leave()
+    other.end()
+    other = Server(store)  # and without --control there is nothing to click
+    go(path("", "steer"), chip("ended"), other.origin)
+    equal(b.run("document.querySelector('.controls')"), None)
+    clean(other.origin)
+    b.open("about:blank")
+    other.end()
 
 
 LIMITED = """

@@ -8,8 +8,9 @@ import urllib.parse
 
 import test_pages as pages  # ends here where there is no browser
 import tap
+from serve_client import Server
 from tap import change, equal, run
-from test_pages import SHOTS, Server, before_each, clean, go, leave, path, text
+from test_pages import SHOTS, before_each, clean, go, leave, path, text
 
 SEEDED = tap.TINY_SWEEP.replace("method = sobol", "method = sobol\nconfirm = 0")
 
@@ -109,27 +110,21 @@ def test_was_it_luck_by_one_click(folder):
 def test_what_runs_now_and_what_was_cut_off(folder):
     store, config = folder / "now.db", tap.write(folder, "now.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 2G"))
     sweep = tap.start("sweep", config, "--store", store, "--name", "now", "--trials", 3, "-q")
-    other = None
-    try:
-        slot = tap.wait_for(lambda: tap.running(store, "now"), sweep)[0]["slot"]
-        other = Server(store)
-        b = go(path("?tab=progress", "now"), "document.querySelector('#lanes:not([hidden]) tbody tr')", other.origin)
-        equal(b.run("document.querySelector('#lanes tbody td').textContent"), slot)
-        b.wait("document.querySelector('#lanes .spark polyline')", "a live curve")
-        b.wait("document.querySelector('.progress-line').textContent.includes('1 running')")
-        b.screenshot(SHOTS / "lanes-light.png", full=False)
-        sweep.kill()
-        sweep.communicate()
-        go(path("?tab=progress", "now"), "document.querySelector('h1 .chip').textContent === 'interrupted'", other.origin)
-        b.wait("document.querySelector('#lanes:not([hidden])')?.innerText.includes('they were cut off')")
-        b.wait("document.querySelector('.progress-line').textContent.includes('1 cut off')")
-        clean(other.origin)
-        leave()
-    finally:
-        sweep.kill()
-        sweep.communicate()
-        if other:
-            other.end()
+    slot = tap.wait_for(lambda: tap.running(store, "now"), sweep)[0]["slot"]
+    other = Server(store)
+    b = go(path("?tab=progress", "now"), "document.querySelector('#lanes:not([hidden]) tbody tr')", other.origin)
+    equal(b.run("document.querySelector('#lanes tbody td').textContent"), slot)
+    b.wait("document.querySelector('#lanes .spark polyline')", "a live curve")
+    b.wait("document.querySelector('.progress-line').textContent.includes('1 running')")
+    b.screenshot(SHOTS / "lanes-light.png", full=False)
+    sweep.kill()
+    sweep.communicate()
+    go(path("?tab=progress", "now"), "document.querySelector('h1 .chip').textContent === 'interrupted'", other.origin)
+    b.wait("document.querySelector('#lanes:not([hidden])')?.innerText.includes('they were cut off')")
+    b.wait("document.querySelector('.progress-line').textContent.includes('1 cut off')")
+    clean(other.origin)
+    leave()
+    other.end()
 
 
 NAMES = "[...document.querySelectorAll('.studies tbody tr')].map((tr) => tr.dataset.study).join()"
