@@ -1,7 +1,9 @@
-/* check.h - checks on calls that return a status and fill an error. */
+/* check.h - checks on calls that return a status and fill an error; files of a test's own. */
 #pragma once
 
 #include "base/base.h"
+
+#include <unistd.h>
 
 #define OK(call)                                                                                                       \
     do {                                                                                                               \
@@ -22,3 +24,13 @@
             fail_msg("%s:%d: %s: %s: \"%s\" is not in \"%s\"", __FILE__, __LINE__, #call, status_name(rc_), (says),    \
                      err_.text);                                                                                       \
     } while (0)
+
+/* The path of a new, empty file, which is removed at the end of the block that declares it. */
+#define TEMP_FILE(path)                                                                                                \
+    __attribute__((cleanup(temp_file_remove))) char path[] = "/tmp/trawl-test-XXXXXX";                                 \
+    close(mkstemp(path))
+
+static inline void temp_file_remove(void *path)
+{
+    unlink(path);
+}

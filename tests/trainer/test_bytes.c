@@ -346,11 +346,8 @@ TEST(stacks_of_a_rollout)
 
 TEST(a_run_of_frames_resumes)
 {
-    char path[] = "/tmp/trawl-frames-XXXXXX";
-    int fd = mkstemp(path);
+    TEMP_FILE(path);
 
-    assert_true(fd >= 0);
-    close(fd);
     for (int bytes = 0; bytes < 2; bytes++) {
         SETUP s;
         dot_open(&s, bytes != 0 ? MIXED : FLOATS);
@@ -368,7 +365,6 @@ TEST(a_run_of_frames_resumes)
         TRAINER *other = setup_trainer(&s);
         FAILS(trainer_load(other, path, err), ST_CONFIG, "env.frame_stack");
     }
-    unlink(path);
 }
 
 /* A cue that was shown four steps before the answer: five frames still hold it, three do not. */

@@ -65,49 +65,32 @@ TEST(deviations_are_learned)
 static void check_resume(bool norm)
 {
     SETUP s;
-    struct trainer *whole, *first, *second;
     struct eval_settings eval = {.episodes = 16, .max_steps = 400, .greedy = true};
     struct eval_result score, again;
-    struct error failed = {0};
-    char path[] = "/tmp/trawl-test-continuous-XXXXXX";
-    int fd = mkstemp(path);
+    TEMP_FILE(path);
 
-    assert_true(fd >= 0);
-    close(fd);
     pendulum_open(&s, 2);
     s.policy.action_bounds = POLICY_BOUNDS_TANH;
     s.policy.norm_obs = s.train.scale_reward = norm;
-    whole = setup_trainer(&s);
-    first = setup_trainer(&s);
-    second = setup_trainer(&s);
-    for (int i = 0; i < 6; i++)
-        OK(trainer_iterate(whole, err));
-    for (int i = 0; i < 3; i++)
-        OK(trainer_iterate(first, err));
+    TRAINER *whole = setup_trainer(&s), *first = setup_trainer(&s), *second = setup_trainer(&s);
+    iterate(whole, 6);
+    iterate(first, 3);
     OK(trainer_save(first, path, "", err));
     OK(trainer_load(second, path, err));
-    for (int i = 0; i < 3; i++)
-        OK(trainer_iterate(second, err));
-    assert_memory_equal(whole->params, second->params, whole->policy.n_params * sizeof(float));
+    iterate(second, 3);
+    assert_same_weights(whole, second);
     OK(trainer_eval(first, &eval, &score, err));
-    trainer_destroy(second);
     s.train.total_agents = 8;
     s.train.horizon = 16;
     s.train.minibatch_size = 64;
-    second = setup_trainer(&s);
-    OK(trainer_load_weights(second, path, err));
-    OK(trainer_eval(second, &eval, &again, err));
+    TRAINER *smaller = setup_trainer(&s);
+    OK(trainer_load_weights(smaller, path, err));
+    OK(trainer_eval(smaller, &eval, &again, err));
     assert_true(score.score == again.score);
-    trainer_destroy(second);
     s.train.total_agents = 32;
     s.policy.action_bounds = POLICY_BOUNDS_CLIP;
-    second = setup_trainer(&s);
-    assert_int_equal(trainer_load(second, path, &failed), ST_CONFIG);
-    assert_non_null(strstr(failed.text, "--policy.action_bounds tanh"));
-    trainer_destroy(whole);
-    trainer_destroy(first);
-    trainer_destroy(second);
-    unlink(path);
+    TRAINER *other = setup_trainer(&s);
+    FAILS(trainer_load(other, path, err), ST_CONFIG, "--policy.action_bounds tanh");
 }
 
 TEST(a_run_resumes)

@@ -199,13 +199,10 @@ TEST(failure_leaves)
 TEST(saves_are_free)
 {
     static struct watch w;
-    char path[] = "/tmp/trawl-cost-XXXXXX";
     struct train_result r;
     SETUP s;
-    int fd = mkstemp(path);
+    TEMP_FILE(path);
 
-    assert_true(fd >= 0);
-    close(fd);
     setup_long(&s);
     s.train.total_timesteps = 96 * 100;
     w.save_to = path;
@@ -221,7 +218,6 @@ TEST(saves_are_free)
     OK(trainer_load(u, path, err));
     assert_true(u->count.wall_s >= w.wall_s[99]);
     assert_same_weights(t, u);
-    unlink(path);
 }
 
 TEST_PROGRAM("cost")

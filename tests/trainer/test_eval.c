@@ -348,22 +348,18 @@ static struct train_result run_with(struct setup *s, double log_interval_s, int 
 {
     struct train_callbacks callbacks = {.ctx = n_reports, .on_metrics = keep_going};
     struct train_result result;
-    char path[] = "/tmp/trawl-eval-XXXXXX";
     struct trainer *t;
 
     *n_reports = 0;
     s->train.log_interval_s = log_interval_s;
     t = setup_trainer(s);
     if (n_first > 0) {
-        int fd = mkstemp(path);
-        assert_true(fd >= 0);
-        close(fd);
+        TEMP_FILE(path);
         iterate(t, n_first);
         OK(trainer_save(t, path, "", err));
         trainer_destroy(t);
         t = setup_trainer(s);
         OK(trainer_load(t, path, err));
-        unlink(path);
     }
     OK(trainer_run(t, &callbacks, &result, err));
     trainer_destroy(t);

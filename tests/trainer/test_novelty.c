@@ -122,25 +122,18 @@ TEST(a_far_reward_is_found)
 TEST(a_run_resumes)
 {
     SETUP s;
-    struct trainer *whole, *half;
-    char path[] = "/tmp/trawl-test-novelty-XXXXXX";
-    int fd = mkstemp(path);
+    TEMP_FILE(path);
 
-    assert_true(fd >= 0);
-    close(fd);
     corridor_open(&s, 0.1);
-    whole = setup_trainer(&s);
+    TRAINER *whole = setup_trainer(&s);
     iterate(whole, 1);
     OK(trainer_save(whole, path, "", err));
     iterate(whole, 2);
     s.train.seed += 1;
-    half = setup_trainer(&s);
+    TRAINER *half = setup_trainer(&s);
     OK(trainer_load(half, path, err));
     iterate(half, 2);
     assert_same_weights(whole, half);
-    trainer_destroy(half);
-    trainer_destroy(whole);
-    unlink(path);
 }
 
 TEST_PROGRAM("novelty")

@@ -7,15 +7,6 @@ enum { EPISODES = 5, STEPS_MAX = 200000 };
 
 static const char *const games[] = {"cartpole", "squared", "memory", "pong", "breakout"};
 
-static void path_of(char *path, size_t size)
-{
-    const char *dir = getenv("TMPDIR");
-    snprintf(path, size, "%s/trawl-player-XXXXXX", dir != NULL ? dir : "/tmp");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-}
-
 static struct player *open_player(struct setup *s, const char *checkpoint, int64_t seed, bool greedy)
 {
     struct player *p = NULL;
@@ -58,12 +49,11 @@ static void check_game(const char *name, bool greedy)
     struct eval_settings e = {.episodes = EPISODES, .agents = 1, .seed = 11, .max_steps = STEPS_MAX, .greedy = greedy};
     struct eval_result want, seen;
     struct setup s;
-    char path[512];
+    TEMP_FILE(path);
 
     setup_game(&s, name, 1);
     struct trainer *t = setup_trainer(&s);
     iterate(t, 6);
-    path_of(path, sizeof path);
     OK(trainer_save(t, path, "", err));
     OK(trainer_eval(t, &e, &want, err));
     trainer_destroy(t);
@@ -77,7 +67,6 @@ static void check_game(const char *name, bool greedy)
     assert_near(name, "perf", seen.perf, want.perf);
     assert_near(name, "return", seen.ep_return, want.ep_return);
     assert_near(name, "length", seen.ep_length, want.ep_length);
-    unlink(path);
     setup_close(&s);
 }
 
@@ -94,12 +83,11 @@ TEST(seed_is_the_game)
     SETUP s;
     struct player *p[3];
     struct player_frame f[3];
-    char path[512];
+    TEMP_FILE(path);
     bool differs = false;
 
     setup_game(&s, "breakout", 1);
     struct trainer *t = setup_trainer(&s);
-    path_of(path, sizeof path);
     OK(trainer_save(t, path, "", err));
     trainer_destroy(t);
     for (int k = 0; k < 3; k++)
@@ -113,7 +101,6 @@ TEST(seed_is_the_game)
     assert_true(differs);
     for (int k = 0; k < 3; k++)
         player_destroy(p[k]);
-    unlink(path);
 }
 
 TEST(refuses)
@@ -121,10 +108,9 @@ TEST(refuses)
     SETUP s;
     struct player *p = NULL;
     struct error why = {0};
-    char path[512];
+    TEMP_FILE(path); /* empty: no checkpoint */
 
     setup_game(&s, "cartpole", 1);
-    path_of(path, sizeof path); /* empty: no checkpoint */
     assert_int_not_equal(player_create(&p, s.kern, s.def, s.env, &s.policy, &s.train, path, 1, true, &why), ST_OK);
     assert_null(p);
     assert_non_null(strstr(why.text, path));
@@ -134,7 +120,6 @@ TEST(refuses)
     s.policy.hidden_size *= 2; /* weights of another size */
     assert_int_not_equal(player_create(&p, s.kern, s.def, s.env, &s.policy, &s.train, path, 1, true, NULL), ST_OK);
     assert_null(p);
-    unlink(path);
 }
 
 TEST_PROGRAM("player")

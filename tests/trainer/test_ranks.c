@@ -3,7 +3,7 @@
  * named. */
 #include "ranks_test.h"
 
-static char ckpt_path[4096];
+static const char *ckpt_path;
 
 /* ---- the same learning ---- */
 
@@ -364,14 +364,8 @@ TEST(numeric_failure_names_its_rank)
 
 int main(void)
 {
-    char dir[] = "/tmp/trawl_test_XXXXXX";
-    int rc;
+    TEMP_FILE(path);
 
-    if (mkdtemp(dir) == NULL)
-        return 1;
-    snprintf(ckpt_path, sizeof ckpt_path, "%s/a.ckpt", dir);
-    rc = run_cases("ranks", NULL, NULL);
-    unlink(ckpt_path);
-    rmdir(dir);
-    return rc;
+    ckpt_path = path;
+    return run_cases("ranks", NULL, NULL);
 }

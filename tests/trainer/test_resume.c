@@ -2,7 +2,7 @@
 #include "base/base.h"
 #include "trainer_test.h"
 
-static char ckpt_path[4096];
+static const char *ckpt_path;
 
 static void setup_variant(struct setup *s, int variant)
 {
@@ -229,14 +229,8 @@ TEST(other_shapes)
 
 int main(void)
 {
-    char dir[] = "/tmp/trawl-resume-XXXXXX";
-    int failed;
+    TEMP_FILE(path);
 
-    if (mkdtemp(dir) == NULL)
-        return 1;
-    snprintf(ckpt_path, sizeof ckpt_path, "%s/a.ckpt", dir);
-    failed = run_cases("resume", NULL, NULL);
-    unlink(ckpt_path);
-    rmdir(dir);
-    return failed;
+    ckpt_path = path;
+    return run_cases("resume", NULL, NULL);
 }

@@ -232,11 +232,8 @@ TEST(asked_steps_are_run)
  * run that never stopped there. */
 TEST(goes_on_after_a_short_rollout)
 {
-    char ckpt_path[] = "/tmp/trawl-short-XXXXXX";
-    int fd = mkstemp(ckpt_path);
+    TEMP_FILE(path);
 
-    assert_true(fd >= 0);
-    close(fd);
     for (int core = POLICY_CORE_MLP; core <= POLICY_CORE_LSTM; core++) {
         SETUP s;
         struct train_result r;
@@ -250,10 +247,10 @@ TEST(goes_on_after_a_short_rollout)
         TRAINER *first = setup_trainer(&s);
         OK(trainer_run(first, NULL, &r, err));
         assert_int_equal(r.env_steps, s.train.total_timesteps);
-        OK(trainer_save(first, ckpt_path, "", err));
+        OK(trainer_save(first, path, "", err));
         s.train.total_timesteps = 96 * 5;
         TRAINER *second = setup_trainer(&s);
-        OK(trainer_load(second, ckpt_path, err));
+        OK(trainer_load(second, path, err));
         OK(trainer_run(second, NULL, &r, err));
         assert_int_equal(r.env_steps, 96 * 5);
         size_t row = straight->n_agents * straight->policy.obs_size;
@@ -262,7 +259,6 @@ TEST(goes_on_after_a_short_rollout)
         assert_memory_equal(straight->roll.reset + 8 * 12, second->roll.reset + 8 * 12, 12);
         assert_memory_equal(straight->roll.actions + 7 * 12, second->roll.actions + 4 * 12, 12 * sizeof(int32_t));
     }
-    remove(ckpt_path);
 }
 
 TEST(no_episode)

@@ -41,35 +41,23 @@ TEST(values_begin_at_zero)
 TEST(a_run_resumes)
 {
     SETUP s;
-    struct trainer *whole, *half;
-    struct error failed = {0}, other = {0};
-    char path[] = "/tmp/trawl-test-bins-XXXXXX";
-    int fd = mkstemp(path);
+    TEMP_FILE(path);
 
-    assert_true(fd >= 0);
-    close(fd);
     memory_open(&s, 1);
-    whole = setup_trainer(&s);
+    TRAINER *whole = setup_trainer(&s);
     iterate(whole, 2);
     OK(trainer_save(whole, path, "", err));
     iterate(whole, 2);
-    half = setup_trainer(&s);
+    TRAINER *half = setup_trainer(&s);
     OK(trainer_load(half, path, err));
     iterate(half, 2);
     assert_same_weights(whole, half);
-    trainer_destroy(half);
     s.policy.value_max = 20;
-    half = setup_trainer(&s);
-    assert_int_equal(trainer_load(half, path, &failed), ST_CONFIG);
-    assert_non_null(strstr(failed.text, "--policy.value_max 10"));
-    trainer_destroy(half);
+    TRAINER *wider = setup_trainer(&s);
+    FAILS(trainer_load(wider, path, err), ST_CONFIG, "--policy.value_max 10");
     s.policy.value_bins = 0;
-    half = setup_trainer(&s);
-    assert_int_equal(trainer_load_weights(half, path, &other), ST_CONFIG);
-    assert_non_null(strstr(other.text, "--policy.value_bins 51"));
-    trainer_destroy(half);
-    trainer_destroy(whole);
-    unlink(path);
+    TRAINER *none = setup_trainer(&s);
+    FAILS(trainer_load_weights(none, path, err), ST_CONFIG, "--policy.value_bins 51");
 }
 
 TEST(odd_numbers_of_bins_are_refused)
@@ -79,10 +67,8 @@ TEST(odd_numbers_of_bins_are_refused)
 
     memory_open(&s, 1);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct error failed = {0};
         s.policy.value_bins = bad[i];
-        assert_int_equal(trainer_check(s.def, s.env, &s.policy, &s.train, &failed), ST_CONFIG);
-        assert_non_null(strstr(failed.text, "policy.value_bins"));
+        FAILS(trainer_check(s.def, s.env, &s.policy, &s.train, err), ST_CONFIG, "policy.value_bins");
     }
 }
 
