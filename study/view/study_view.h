@@ -73,6 +73,13 @@ enum status study_view_open(const char *store_path, const char *name, struct stu
 enum status study_view_begin(struct study *study, const char *store_path, struct study_view *ret_view,
                              struct error *err) MUST_USE;
 void study_view_free(struct study_view *view);
+/* STUDY_VIEW(view): a pointer to a view, which is large; it is freed when its block ends, however it is left. */
+#define STUDY_VIEW(view) AT_END(study_view_free_at) struct study_view *view = mem_alloc(sizeof *view)
+static inline void study_view_free_at(struct study_view **view)
+{
+    study_view_free(*view);
+    mem_free(*view);
+}
 /* The setup of the study's config, parsed once; the view's. */
 enum status study_view_setup(struct study_view *view, struct setup **ret_setup, struct error *err) MUST_USE;
 void study_view_reserve(struct study_view *view, size_t n); /* capacity for n trials */

@@ -68,31 +68,30 @@ static enum status export_trial(const char *store, const char *study, const char
 static enum status export_trial_policy(const char *store_path, const char *study, const char *rule, const char *format,
                                        const char *path, const char *samples, struct error *err)
 {
-    MEM_LOCAL struct study_view *view = mem_alloc(sizeof *view); /* large */
+    STUDY_VIEW(view);
     struct gp_picked picked = {0};
     AT_END(store_close_at) struct store *store = NULL;
     MEM_LOCAL char *checkpoint = NULL;
-    enum status rc = study_view_open(store_path, study, view, err);
 
-    THEN(rc, study_view_advise(view, err));
-    if (rc == ST_OK && (rc = export_pick(view, rule, &picked, err)) != ST_OK)
-        error_prefix(err, "export");
-    if (rc == ST_OK && view->trials[picked.i].state < TRIAL_DONE) /* its checkpoint is of a part of its training */
-        rc = FAIL(err, ST_USAGE, "export: trial %lld of %s is %s; only one that has ended has a policy to export",
-                  (long long)view->trials[picked.i].number, study, trial_state_name(view->trials[picked.i].state));
-    THEN(rc, store_open_reader(&store, store_path, err));
-    THEN(rc, store_checkpoint_path(store, view->trials[picked.i].id, &checkpoint, err));
-    if (rc == ST_OK && checkpoint == NULL)
-        rc = FAIL(err, ST_NOTFOUND,
-                  "trial %lld of %s left no checkpoint, so its policy cannot be exported; %strain it again: trawl "
-                  "export %s --store %s --pick trial=%lld -o it.ini && trawl train it.ini "
-                  "-o it.ckpt",
-                  (long long)view->trials[picked.i].number, study,
-                  trial_is_branch(&view->trials[picked.i], NULL) ? "" : "sweep with sweep.keep = front or all, or ",
-                  SHELL_WORD(study), SHELL_WORD(store_path), (long long)view->trials[picked.i].number);
-    THEN(rc, export_policy(checkpoint, format, path, samples, err));
-    study_view_free(view);
-    return rc;
+    TRY(study_view_open(store_path, study, view, err));
+    TRY(study_view_advise(view, err));
+    if (export_pick(view, rule, &picked, err) != ST_OK)
+        return error_prefix(err, "export");
+    const struct trial *trial = &view->trials[picked.i];
+    if (trial->state < TRIAL_DONE) /* its checkpoint is of a part of its training */
+        return FAIL(err, ST_USAGE, "export: trial %lld of %s is %s; only one that has ended has a policy to export",
+                    (long long)trial->number, study, trial_state_name(trial->state));
+    TRY(store_open_reader(&store, store_path, err));
+    TRY(store_checkpoint_path(store, trial->id, &checkpoint, err));
+    if (checkpoint == NULL)
+        return FAIL(err, ST_NOTFOUND,
+                    "trial %lld of %s left no checkpoint, so its policy cannot be exported; %strain it again: trawl "
+                    "export %s --store %s --pick trial=%lld -o it.ini && trawl train it.ini "
+                    "-o it.ckpt",
+                    (long long)trial->number, study,
+                    trial_is_branch(trial, NULL) ? "" : "sweep with sweep.keep = front or all, or ", SHELL_WORD(study),
+                    SHELL_WORD(store_path), (long long)trial->number);
+    return export_policy(checkpoint, format, path, samples, err);
 }
 
 /* A line for the study, a line for each trial. */
@@ -120,27 +119,28 @@ static enum status add_jsonl(const struct study_view *v, struct strbuf *out, str
 static enum status export_all(const char *store, const char *study, enum export_format format, const char *path,
                               struct error *err)
 {
-    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
+    STUDY_VIEW(v);
     bool is_text = format == EXPORT_CSV || format == EXPORT_JSONL;
     size_t n = 0;
-    enum status rc = study_view_open(store, study, v, err);
     STRBUF(out, OUTPUT_MAX_BYTES);
 
-    if (rc == ST_OK && format == EXPORT_OPTUNA)
-        rc = optuna_write(v, path, err);
-    else if (rc == ST_OK && format == EXPORT_CURVES)
-        rc = curve_files_write(v, path, &n, err);
-    else if (rc == ST_OK && (rc = study_view_advise(v, err)) == ST_OK)
-        rc = format == EXPORT_CSV ? report_write(v, NULL, REPORT_CSV, &out, err) : add_jsonl(v, &out, err);
-    if (rc == ST_OK && is_text && path != NULL)
-        rc = file_write_all(path, out.text, out.len, err);
-    else if (rc == ST_OK && is_text)
+    TRY(study_view_open(store, study, v, err));
+    if (format == EXPORT_OPTUNA)
+        TRY(optuna_write(v, path, err));
+    else if (format == EXPORT_CURVES)
+        TRY(curve_files_write(v, path, &n, err));
+    else {
+        TRY(study_view_advise(v, err));
+        TRY(format == EXPORT_CSV ? report_write(v, NULL, REPORT_CSV, &out, err) : add_jsonl(v, &out, err));
+    }
+    if (is_text && path != NULL)
+        TRY(file_write_all(path, out.text, out.len, err));
+    else if (is_text)
         fwrite(out.text, 1, out.len, stdout);
-    if (rc == ST_OK && path != NULL)
+    if (path != NULL)
         fprintf(stderr, "wrote %s%zu trial%s of %s to %s\n", is_text || format == EXPORT_OPTUNA ? "" : "the curves of ",
                 format == EXPORT_CURVES ? n : v->n, PLURAL(format == EXPORT_CURVES ? n : v->n), v->study.name, path);
-    study_view_free(v);
-    return rc;
+    return ST_OK;
 }
 
 enum status cmd_export(int argc, char **argv, struct error *err)

@@ -38,7 +38,7 @@ struct best { /* of a study, as `show` and `export --pick best` have it */
 /* A study that cannot be read as a search has none; `trawl show` has the reason. */
 static void find_best(struct store *store, const char *study, struct best *ret)
 {
-    MEM_LOCAL struct study_view *view = mem_alloc(sizeof *view); /* large */
+    STUDY_VIEW(view);
     struct error why = {0};
     size_t i;
 
@@ -48,7 +48,6 @@ static void find_best(struct store *store, const char *study, struct best *ret)
         ret->trial = view->trials[i].number;
         study_view_promise(view, i, &ret->promise);
     }
-    study_view_free(view);
 }
 
 static void add_best(cJSON *json, const struct best *best)

@@ -44,29 +44,23 @@ static cJSON *lease_json(const struct lease *l)
 
 enum status api_leases(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    struct reader reader = {0};
+    AT_END(serve_reader_give) struct reader reader = {0};
     AT_END(study_free) struct study study = {0};
     AT_END(trial_free) struct trial trial = {0};
     struct lease *leases = NULL;
     size_t n = 0;
-    enum status rc;
 
     r->answer->no_store = true;
     TRY(serve_reader_take(s, &reader, err));
-    rc = store_study_find(reader.store, r->study, &study, err);
-    if (rc == ST_OK)
-        rc = store_trial_find(reader.store, study.id, r->trial, &trial, err);
-    if (rc == ST_OK)
-        rc = store_lease_list(reader.store, trial.id, &leases, &n, err);
-    serve_reader_give(s, &reader);
-    if (rc == ST_OK) {
-        cJSON *json = cJSON_CreateObject(), *list;
-        json_add_i64(json, "trial", r->trial);
-        list = cJSON_AddArrayToObject(json, "leases");
-        for (size_t i = 0; i < n; i++)
-            cJSON_AddItemToArray(list, lease_json(&leases[i]));
-        api_put_json(out, json);
-    }
+    TRY(store_study_find(reader.store, r->study, &study, err));
+    TRY(store_trial_find(reader.store, study.id, r->trial, &trial, err));
+    TRY(store_lease_list(reader.store, trial.id, &leases, &n, err));
+    cJSON *json = cJSON_CreateObject(), *list;
+    json_add_i64(json, "trial", r->trial);
+    list = cJSON_AddArrayToObject(json, "leases");
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddItemToArray(list, lease_json(&leases[i]));
+    api_put_json(out, json);
     lease_list_free(leases, n);
-    return rc;
+    return ST_OK;
 }

@@ -90,17 +90,13 @@ static void put_calibration(const struct study_view *v, const struct calibration
 
 enum status api_calibration(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
-    struct calibration c = {0};
-    enum status rc = study_view_open(s->set.store_path, r->study, v, err);
+    STUDY_VIEW(v);
+    AT_END(calibration_free) struct calibration c = {0};
 
-    if (rc == ST_OK) {
-        calibration_make(v, &c);
-        put_calibration(v, &c, out);
-    }
-    calibration_free(&c);
-    study_view_free(v);
-    return rc;
+    TRY(study_view_open(s->set.store_path, r->study, v, err));
+    calibration_make(v, &c);
+    put_calibration(v, &c, out);
+    return ST_OK;
 }
 
 /* ---- /trials/N/seeds ---- */
@@ -259,7 +255,7 @@ enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *o
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
     cJSON *json, *running, *row, *nodes = NULL;
-    struct reader reader;
+    AT_END(serve_reader_give) struct reader reader = {0};
     int64_t study_id;
     bool is_alive;
 
@@ -286,7 +282,6 @@ enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *o
     if (reader.store == NULL || node_list_to_json(reader.store, study_id, &nodes, NULL) != ST_OK)
         nodes = cJSON_CreateArray();
     json_add(json, "nodes", nodes);
-    serve_reader_give(s, &reader);
     api_put_json(out, json);
     return ST_OK;
 }

@@ -108,15 +108,11 @@ static enum status pick(struct serve *s, const struct request *r, struct picked 
 static enum status read_trial(struct serve *s, const struct request *r, const struct picked *picked,
                               struct study *ret_study, struct trial *ret_trial, struct error *err)
 {
-    struct reader reader;
-    enum status rc = serve_reader_take(s, &reader, err);
+    AT_END(serve_reader_give) struct reader reader = {0};
 
-    if (rc == ST_OK)
-        rc = store_study_find(reader.store, r->study, ret_study, err);
-    if (rc == ST_OK)
-        rc = store_trial_find(reader.store, ret_study->id, (int64_t)picked->trial, ret_trial, err);
-    serve_reader_give(s, &reader);
-    return rc;
+    TRY(serve_reader_take(s, &reader, err));
+    TRY(store_study_find(reader.store, r->study, ret_study, err));
+    return store_trial_find(reader.store, ret_study->id, (int64_t)picked->trial, ret_trial, err);
 }
 
 /* Its config in a format of `trawl export`. */
@@ -127,12 +123,10 @@ static enum status put_export(struct serve *s, const struct request *r, const st
     char store[PATH_MAX];
     AT_END(study_free) struct study study = {0};
     AT_END(trial_free) struct trial trial = {0};
-    enum status rc = read_trial(s, r, picked, &study, &trial, err);
 
+    TRY(read_trial(s, r, picked, &study, &trial, err));
     why.store_path = serve_store_path(s, store);
-    if (rc == ST_OK)
-        rc = export_build(&study, &trial, &why, format, out, err);
-    return rc;
+    return export_build(&study, &trial, &why, format, out, err);
 }
 
 enum status api_pick(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
@@ -188,13 +182,10 @@ enum status api_export(struct serve *s, const struct request *r, struct strbuf *
 static enum status write_report(const struct serve *s, const char *study, enum report_format format, struct strbuf *out,
                                 struct error *err)
 {
-    MEM_LOCAL struct study_view *view = mem_alloc(sizeof *view); /* large */
-    enum status rc = study_view_open(s->set.store_path, study, view, err);
+    STUDY_VIEW(view);
 
-    if (rc == ST_OK)
-        rc = report_write_whole(view, format, out, err);
-    study_view_free(view);
-    return rc;
+    TRY(study_view_open(s->set.store_path, study, view, err));
+    return report_write_whole(view, format, out, err);
 }
 
 enum status api_report(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)

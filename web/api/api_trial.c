@@ -155,24 +155,16 @@ static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf
 enum status api_trial(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     int64_t against = -1, study_id = 0, id = 0;
-    struct reader reader = {0};
+    AT_END(serve_reader_give) struct reader reader = {0};
     char rule[48];
-    enum status rc;
 
     TRY(target_i64(&r->target, "against", 0, INT32_MAX, &against, err));
     TRY(put_known(s, r, against, &study_id, &id, NULL, out, err));
-    rc = serve_reader_take(s, &reader, err);
-    if (rc == ST_OK)
-        rc = put_config(r, reader.store, study_id, against, out, err);
-    if (rc == ST_OK) {
-        strbuf_add(out, ",\"metrics\":");
-        rc = put_names(reader.store, id, out, err);
-    }
-    if (rc == ST_OK)
-        rc = put_checkpoint(reader.store, id, out, err);
-    serve_reader_give(s, &reader);
-    if (rc != ST_OK)
-        return rc;
+    TRY(serve_reader_take(s, &reader, err));
+    TRY(put_config(r, reader.store, study_id, against, out, err));
+    strbuf_add(out, ",\"metrics\":");
+    TRY(put_names(reader.store, id, out, err));
+    TRY(put_checkpoint(reader.store, id, out, err));
     snprintf(rule, sizeof rule, "trial=%lld", (long long)r->trial);
     api_put_export_command(s, r->study, rule, out);
     return ST_OK;
@@ -256,27 +248,20 @@ enum status api_curves(struct serve *s, const struct request *r, struct strbuf *
 {
     const char *names = target_query(&r->target, "metrics");
     int64_t points = 500, study_id = 0, id = 0;
-    struct reader reader = {0};
-    char *metric = NULL;
-    enum status rc;
+    AT_END(serve_reader_give) struct reader reader = {0};
+    MEM_LOCAL char *metric = NULL;
 
     TRY(target_i64(&r->target, "points", 2, CURVE_POINTS_MAX, &points, err));
     TRY(put_known(s, r, -1, &study_id, &id, &metric, NULL, err));
-    rc = serve_reader_take(s, &reader, err);
+    TRY(serve_reader_take(s, &reader, err));
     put_json(out, "{'study':%s,'trial':%lld,'names':", r->study, (long long)r->trial);
-    if (rc == ST_OK)
-        rc = put_names(reader.store, id, out, err);
+    TRY(put_names(reader.store, id, out, err));
     strbuf_add(out, ",\"curves\":{");
-    if (rc == ST_OK)
-        rc = put_curves(reader.store, id,
-                        names != NULL    ? names
-                        : metric != NULL ? metric
-                                         : "score",
-                        (size_t)points, out, err);
+    if (names == NULL)
+        names = metric != NULL ? metric : "score";
+    TRY(put_curves(reader.store, id, names, (size_t)points, out, err));
     strbuf_add(out, "}}\n");
-    serve_reader_give(s, &reader);
-    mem_free(metric);
-    return rc;
+    return ST_OK;
 }
 
 /* -- /log -- */
@@ -285,17 +270,12 @@ enum status api_log(struct serve *s, const struct request *r, struct strbuf *out
 {
     int64_t bytes = 65536, study_id = 0, id = 0;
     AT_END(trial_free) struct trial trial = {0};
-    struct reader reader = {0};
-    enum status rc;
+    AT_END(serve_reader_give) struct reader reader = {0};
 
     TRY(target_i64(&r->target, "bytes", 1, 1 << 20, &bytes, err));
     TRY(put_known(s, r, -1, &study_id, &id, NULL, NULL, err));
-    rc = serve_reader_take(s, &reader, err);
-    if (rc == ST_OK)
-        rc = store_trial_find(reader.store, study_id, r->trial, &trial, err);
-    serve_reader_give(s, &reader);
-    if (rc != ST_OK)
-        return rc;
+    TRY(serve_reader_take(s, &reader, err));
+    TRY(store_trial_find(reader.store, study_id, r->trial, &trial, err));
     const char *text = trial.log_tail != NULL ? trial.log_tail : "";
     size_t n = strlen(text), skip = n > (size_t)bytes ? n - (size_t)bytes : 0;
     while (skip > 0 && skip < n && ((unsigned char)text[skip] & 0xc0) == 0x80)

@@ -57,6 +57,14 @@ struct configs {
     cJSON *own, *plain, *against, *params; /* against: NULL: none */
 };
 
+static void configs_free(struct configs *c)
+{
+    cJSON_Delete(c->own);
+    cJSON_Delete(c->plain);
+    cJSON_Delete(c->against);
+    cJSON_Delete(c->params);
+}
+
 static cJSON *row_json(const struct configs *c, const char *section, const cJSON *value)
 {
     char key[CONFIG_KEY_MAX];
@@ -81,28 +89,21 @@ static cJSON *row_json(const struct configs *c, const char *section, const cJSON
 enum status trial_config_rows(const struct trial *trial, const struct trial *against, cJSON **ret_rows,
                               struct error *err)
 {
-    struct configs c = {0};
+    AT_END(configs_free) struct configs c = {0};
     const cJSON *section, *value;
     char env[64] = "";
-    enum status rc = trial_config(trial, &c.own, env, sizeof env, err);
 
     *ret_rows = NULL;
-    if (rc == ST_OK)
-        rc = default_config(env, &c.plain, err);
-    if (rc == ST_OK && against != NULL)
-        rc = trial_config(against, &c.against, NULL, 0, err);
-    if (rc == ST_OK && trial->params != NULL)
-        rc = json_parse(trial->params, strlen(trial->params), &c.params, err);
-    if (rc == ST_OK) {
-        *ret_rows = cJSON_CreateArray();
-        cJSON_ArrayForEach(section, c.own)
-        {
-            cJSON_ArrayForEach(value, section) cJSON_AddItemToArray(*ret_rows, row_json(&c, section->string, value));
-        }
+    TRY(trial_config(trial, &c.own, env, sizeof env, err));
+    TRY(default_config(env, &c.plain, err));
+    if (against != NULL)
+        TRY(trial_config(against, &c.against, NULL, 0, err));
+    if (trial->params != NULL)
+        TRY(json_parse(trial->params, strlen(trial->params), &c.params, err));
+    *ret_rows = cJSON_CreateArray();
+    cJSON_ArrayForEach(section, c.own)
+    {
+        cJSON_ArrayForEach(value, section) cJSON_AddItemToArray(*ret_rows, row_json(&c, section->string, value));
     }
-    cJSON_Delete(c.own);
-    cJSON_Delete(c.plain);
-    cJSON_Delete(c.against);
-    cJSON_Delete(c.params);
-    return rc;
+    return ST_OK;
 }

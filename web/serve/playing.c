@@ -271,21 +271,14 @@ static void play_free(void *ctx)
 static enum status find_game(struct serve *s, const char *name, int64_t number, struct trial *ret_trial,
                              char **ret_checkpoint, struct error *err)
 {
-    struct reader reader = {0};
-    struct study study = {0};
+    AT_END(serve_reader_give) struct reader reader = {0};
+    AT_END(study_free) struct study study = {0};
     struct stat st;
-    enum status rc = serve_reader_take(s, &reader, err);
 
-    if (rc == ST_OK)
-        rc = store_study_find(reader.store, name, &study, err);
-    if (rc == ST_OK)
-        rc = store_trial_find(reader.store, study.id, number, ret_trial, err);
-    if (rc == ST_OK)
-        rc = store_checkpoint_path(reader.store, ret_trial->id, ret_checkpoint, err);
-    serve_reader_give(s, &reader);
-    study_free(&study);
-    if (rc != ST_OK)
-        return rc;
+    TRY(serve_reader_take(s, &reader, err));
+    TRY(store_study_find(reader.store, name, &study, err));
+    TRY(store_trial_find(reader.store, study.id, number, ret_trial, err));
+    TRY(store_checkpoint_path(reader.store, ret_trial->id, ret_checkpoint, err));
     if (*ret_checkpoint == NULL)
         return FAIL(
             err, ST_NOTFOUND,
@@ -329,12 +322,9 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
     pthread_mutex_init(&p->lock, NULL);
     clock_cond_init(&p->change);
     rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
-    if (rc == ST_OK)
-        rc = target_i64(&r->target, "fps", 1, 120, &p->fps, err);
-    if (rc == ST_OK)
-        rc = target_bool(&r->target, "greedy", &p->greedy, err);
-    if (rc == ST_OK)
-        rc = find_game(s, r->study, r->trial, &p->trial, &p->checkpoint, err);
+    THEN(rc, target_i64(&r->target, "fps", 1, 120, &p->fps, err));
+    THEN(rc, target_bool(&r->target, "greedy", &p->greedy, err));
+    THEN(rc, find_game(s, r->study, r->trial, &p->trial, &p->checkpoint, err));
     if (rc == ST_OK && !enter(p))
         rc = FAIL(err, ST_BUSY, "%d policies play already; close one of those pages", PLAYS_MAX);
     if (rc != ST_OK) {
@@ -384,18 +374,16 @@ enum status play_record(struct serve *s, const char *study, int64_t trial, int n
     AT_END(trial_free) struct trial row = {0};
     struct policy_play *game = NULL;
     MEM_LOCAL char *checkpoint = NULL;
-    enum status rc = find_game(s, study, trial, &row, &checkpoint, err);
+    enum status rc = ST_OK;
     STRBUF(frame, 4 * SERVE_BODY_BYTES);
     STRBUF(draw, 2 * SERVE_BODY_BYTES);
 
-    if (rc == ST_OK)
-        rc = policy_play_open(&game, &row, checkpoint, 1, true, err);
-    if (rc == ST_OK) {
-        strbuf_add(out, "{\"begin\":");
-        put_begin(out, game, FPS, checkpoint);
-        n_frames = put_policy(game, out) ? 0 : n_frames;
-        strbuf_add(out, ",\"frames\":[");
-    }
+    TRY(find_game(s, study, trial, &row, &checkpoint, err));
+    TRY(policy_play_open(&game, &row, checkpoint, 1, true, err));
+    strbuf_add(out, "{\"begin\":");
+    put_begin(out, game, FPS, checkpoint);
+    n_frames = put_policy(game, out) ? 0 : n_frames;
+    strbuf_add(out, ",\"frames\":[");
     for (int i = 0; rc == ST_OK && i < n_frames; i++) {
         struct player_frame f;
         strbuf_clear(&draw);

@@ -117,16 +117,12 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
 
     *ret_serve = NULL;
     rc = open_socket(s, &fd, &is_v6, &is_open, err);
-    if (rc == ST_OK)
-        rc = access_set(s, is_open, err);
+    THEN(rc, access_set(s, is_open, err));
     if (rc == ST_OK && pipe(s->wake) != 0)
         rc = FAIL(err, ST_IO, "no pipe for the watcher (%s)", strerror(errno));
-    if (rc == ST_OK)
-        rc = models_create(&s->models, s, err);
-    if (rc == ST_OK)
-        rc = watch_start(s, err);
-    if (rc == ST_OK)
-        rc = serve_http_start(s, fd, is_v6, err);
+    THEN(rc, models_create(&s->models, s, err));
+    THEN(rc, watch_start(s, err));
+    THEN(rc, serve_http_start(s, fd, is_v6, err));
     if (rc != ST_OK) {
         if (fd >= 0)
             close(fd); /* not libmicrohttpd's yet */
@@ -237,7 +233,7 @@ const char *serve_store_path(const struct serve *s, char buf[PATH_MAX])
 
 enum status serve_reader_take(struct serve *s, struct reader *ret_reader, struct error *err)
 {
-    *ret_reader = (struct reader){0};
+    *ret_reader = (struct reader){.serve = s};
     pthread_mutex_lock(&s->readers.lock);
     ret_reader->generation = s->readers.generation;
     if (s->readers.n > 0)
@@ -246,16 +242,17 @@ enum status serve_reader_take(struct serve *s, struct reader *ret_reader, struct
     return ret_reader->store != NULL ? ST_OK : store_open_reader(&ret_reader->store, s->set.store_path, err);
 }
 
-void serve_reader_give(struct serve *s, struct reader *reader)
+void serve_reader_give(struct reader *reader)
 {
     if (reader->store == NULL)
         return;
-    pthread_mutex_lock(&s->readers.lock);
-    if (reader->generation == s->readers.generation && s->readers.n < SERVE_READERS) {
-        s->readers.idle[s->readers.n++] = reader->store;
+    struct readers *kept = &reader->serve->readers;
+    pthread_mutex_lock(&kept->lock);
+    if (reader->generation == kept->generation && kept->n < SERVE_READERS) {
+        kept->idle[kept->n++] = reader->store;
         reader->store = NULL;
     }
-    pthread_mutex_unlock(&s->readers.lock);
+    pthread_mutex_unlock(&kept->lock);
     store_close(reader->store);
     reader->store = NULL;
 }

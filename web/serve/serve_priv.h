@@ -84,13 +84,14 @@ struct serve {
 struct page_study *serve_lock_study(struct serve *s, const char *name, struct error *err);
 void serve_unlock(struct serve *s);
 const char *serve_store_path(const struct serve *s, char buf[PATH_MAX]); /* absolute; buf */
-/* A connection to the store for this thread, until it is given back. */
+/* A connection to the store for this thread, until it is given back: AT_END(serve_reader_give) struct reader r = {0}. */
 struct reader {
+    struct serve *serve; /* whose it is */
     struct store *store; /* NULL: none */
     int64_t generation;
 };
 enum status serve_reader_take(struct serve *s, struct reader *ret_reader, struct error *err) MUST_USE;
-void serve_reader_give(struct serve *s, struct reader *reader);
+void serve_reader_give(struct reader *reader);
 
 /* access.c. is_open: listens at another address than 127.0.0.1. */
 enum status access_set(struct serve *s, bool is_open, struct error *err) MUST_USE;

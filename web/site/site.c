@@ -130,10 +130,8 @@ static enum status end_file(struct site *w, const char *name, struct strbuf *out
 
     strbuf_add(out, "}");
     snprintf(path, sizeof path, "%s/%s", w->folder, name);
-    if (rc == ST_OK)
-        rc = strbuf_status(out, path, err);
-    if (rc == ST_OK)
-        rc = site_data(w, path, out->text, err);
+    THEN(rc, strbuf_status(out, path, err));
+    THEN(rc, site_data(w, path, out->text, err));
     strbuf_free(out);
     return rc;
 }
@@ -199,8 +197,7 @@ static enum status write_columns(struct site *w, struct error *err)
         rc = site_take(w, tail, &page, err);
         strbuf_addf(&out, "%s\"%lld\":", offset > 0 ? ",\n" : "", (long long)offset);
         strbuf_add(&out, page.text);
-        if (rc == ST_OK)
-            rc = json_parse(page.text, page.len, &json, err);
+        THEN(rc, json_parse(page.text, page.len, &json, err));
         offset = -1;
         (void)json_get_i64(json, "next_offset", &offset);
         cJSON_Delete(json);
@@ -257,8 +254,6 @@ static enum status write_models(struct site *w, const cJSON *study, const cJSON 
 static enum status write_one(struct site *w, size_t i, struct error *err)
 {
     static const char *const folders[] = {"trials", "play", "models"};
-    cJSON *front;
-    enum status rc = ST_OK;
     char path[64];
 
     w->study = w->set->studies[i];
@@ -267,20 +262,13 @@ static enum status write_one(struct site *w, size_t i, struct error *err)
         snprintf(path, sizeof path, "data/%s/%s", w->folder, folders[k]);
         TRY(make_dir(w, path, err));
     }
-    JSON_LOCAL cJSON *study = site_json(w, "");
-    front = site_json(w, "/front");
+    JSON_LOCAL cJSON *study = site_json(w, ""), *front = site_json(w, "/front");
     if (study == NULL || front == NULL)
-        rc = FAIL(err, ST_NOTFOUND, "report: no study '%.100s'; `trawl ls` lists them", w->study);
-    if (rc == ST_OK)
-        rc = write_study(w, front, err);
-    if (rc == ST_OK)
-        rc = write_columns(w, err);
-    if (rc == ST_OK)
-        rc = write_models(w, study, front, err);
-    if (rc == ST_OK)
-        rc = site_trials(w, study, front, err);
-    cJSON_Delete(front);
-    return rc;
+        return FAIL(err, ST_NOTFOUND, "report: no study '%.100s'; `trawl ls` lists them", w->study);
+    TRY(write_study(w, front, err));
+    TRY(write_columns(w, err));
+    TRY(write_models(w, study, front, err));
+    return site_trials(w, study, front, err);
 }
 
 /* -- what all have in common -- */
@@ -297,23 +285,18 @@ static bool is_wanted(const struct site *w, const char *name)
 static enum status put_studies(struct site *w, struct strbuf *out, struct error *err)
 {
     cJSON *json = NULL, *list, *item, *next;
-    enum status rc;
     STRBUF(text, SITE_MAX_BYTES);
 
-    rc = take(w, "/api/v1/studies", &text, err);
-    if (rc == ST_OK)
-        rc = json_parse(text.text, text.len, &json, err);
+    TRY(take(w, "/api/v1/studies", &text, err));
+    TRY(json_parse(text.text, text.len, &json, err));
     list = cJSON_GetObjectItem(json, "studies");
     for (item = list != NULL ? list->child : NULL; item != NULL; item = next) {
         next = item->next;
         if (!is_wanted(w, json_get_str(item, "name")))
             cJSON_Delete(cJSON_DetachItemViaPointer(list, item));
     }
-    if (rc == ST_OK)
-        api_put_json(out, json);
-    else
-        cJSON_Delete(json);
-    return rc;
+    api_put_json(out, json);
+    return ST_OK;
 }
 
 /* Several studies to one reference, or why they do not compare. */
@@ -341,14 +324,12 @@ static void put_compare(struct site *w, struct strbuf *out)
 
 static enum status write_index(struct site *w, struct error *err)
 {
-    enum status rc;
     STRBUF(out, SITE_MAX_BYTES);
 
     strbuf_addf(&out, "trawlSite={\"made_ms\":%lld,\"version\":", (long long)clock_utc_ms());
-    rc = take(w, "/api/v1/version", &out, err);
+    TRY(take(w, "/api/v1/version", &out, err));
     strbuf_add(&out, ",\"studies\":");
-    if (rc == ST_OK)
-        rc = put_studies(w, &out, err);
+    TRY(put_studies(w, &out, err));
     strbuf_add(&out, ",\"compare\":");
     put_compare(w, &out);
     strbuf_add(&out, ",\"folders\":{");
@@ -356,11 +337,8 @@ static enum status write_index(struct site *w, struct error *err)
         put_json(&out, i > 0 ? ",%s:'s%zu'" : "%s:'s%zu'", w->set->studies[i], i);
     }
     strbuf_add(&out, "}};\n");
-    if (rc == ST_OK)
-        rc = strbuf_status(&out, "data/site.js", err);
-    if (rc == ST_OK)
-        rc = write_file(w, "data/site.js", out.text, out.len, err);
-    return rc;
+    TRY(strbuf_status(&out, "data/site.js", err));
+    return write_file(w, "data/site.js", out.text, out.len, err);
 }
 
 /* A game's module as a script: a page on disk may read nothing else. */
@@ -446,8 +424,7 @@ enum status site_write(const struct site_settings *settings, struct site_written
                                       .commit = settings->commit};
     enum status rc = serve_open(&w.serve, &of, err);
 
-    if (rc == ST_OK)
-        rc = write_all(&w, err);
+    THEN(rc, write_all(&w, err));
     serve_destroy(w.serve);
     *ret_written = w.written;
     return rc;

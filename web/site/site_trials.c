@@ -130,10 +130,8 @@ static bool write_play(struct trials *t, size_t i, char reason[ERROR_TEXT_MAX])
 
     snprintf(name, sizeof name, "%s/play/%zu", t->w->folder, i);
     rc = play_record(t->w->serve, t->w->study, (int64_t)i, FRAMES, &out, &err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&out, "what a policy played", &err);
-    if (rc == ST_OK)
-        rc = site_data(t->w, name, out.text, &err);
+    THEN(rc, strbuf_status(&out, "what a policy played", &err));
+    THEN(rc, site_data(t->w, name, out.text, &err));
     t->w->written.n_games += rc == ST_OK;
     memcpy(reason, err.text, ERROR_TEXT_MAX);
     return rc == ST_OK;
@@ -173,11 +171,10 @@ static void add_trial(struct trials *t, size_t i, struct strbuf *out)
 
 static enum status write_chunks(struct trials *t, struct error *err)
 {
-    enum status rc = ST_OK;
     char name[64], *text;
     STRBUF(out, SITE_MAX_BYTES);
 
-    for (size_t from = 0; from < t->n && rc == ST_OK; from += CHUNK) {
+    for (size_t from = 0; from < t->n; from += CHUNK) {
         strbuf_clear(&out);
         strbuf_add(&out, "{");
         for (size_t i = from; i < from + CHUNK && i < t->n; i++)
@@ -190,11 +187,10 @@ static enum status write_chunks(struct trials *t, struct error *err)
         }
         strbuf_add(&out, "}");
         snprintf(name, sizeof name, "%s/trials/%zu", t->w->folder, from / CHUNK);
-        rc = strbuf_status(&out, name, err);
-        if (rc == ST_OK)
-            rc = site_data(t->w, name, out.text, err);
+        TRY(strbuf_status(&out, name, err));
+        TRY(site_data(t->w, name, out.text, err));
     }
-    return rc;
+    return ST_OK;
 }
 
 enum status site_trials(struct site *w, const cJSON *study, const cJSON *front, struct error *err)

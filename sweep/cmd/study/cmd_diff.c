@@ -125,9 +125,7 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
     };
 
     CLI_PARSE(cli, words);
-    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
-    enum status rc = study_view_open(path, words.v[0], v, err);
-    THEN(rc, diff(v, words.v, json, err));
-    study_view_free(v);
-    return rc;
+    STUDY_VIEW(v);
+    TRY(study_view_open(path, words.v[0], v, err));
+    return diff(v, words.v, json, err);
 }

@@ -152,19 +152,20 @@ static enum status find_runs(struct import_cmd *c, struct error *err)
 
 static enum status make_bodies(struct import_cmd *c, struct error *err)
 {
-    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
-    enum status rc = study_view_open(c->store_path, c->study, v, err);
+    STUDY_VIEW(v);
+    enum status rc = ST_OK;
     struct setup *setup;
     const cJSON *row;
     size_t n = 0;
 
-    THEN(rc, study_view_setup(v, &setup, err));
-    if (rc == ST_OK && c->file.direction != NULL && c->columns.score == NULL &&
+    TRY(study_view_open(c->store_path, c->study, v, err));
+    TRY(study_view_setup(v, &setup, err));
+    if (c->file.direction != NULL && c->columns.score == NULL &&
         strcmp(c->file.direction, study_direction(&v->study)) != 0)
-        rc = FAIL(err, ST_USAGE,
-                  "import: %s has scores to %s, and the study %s is to %s them; set sweep.goal, or name another "
-                  "objective with --score",
-                  c->path, c->file.direction, c->study, study_direction(&v->study));
+        return FAIL(err, ST_USAGE,
+                    "import: %s has scores to %s, and the study %s is to %s them; set sweep.goal, or name another "
+                    "objective with --score",
+                    c->path, c->file.direction, c->study, study_direction(&v->study));
     c->bodies = cJSON_CreateArray();
     c->numbers = mem_array((size_t)cJSON_GetArraySize(c->file.rows) + 1, sizeof *c->numbers);
     c->n_trials = (int64_t)v->n;
@@ -184,7 +185,6 @@ static enum status make_bodies(struct import_cmd *c, struct error *err)
         c->n_before += rc == ST_OK && body != NULL && import_row_is_there(v, body, &c->numbers[n - 1]);
         c->n_unfinished += rc == ST_OK && body == NULL && !elsewhere;
     }
-    study_view_free(v);
     return rc == ST_OK ? find_runs(c, err) : rc;
 }
 

@@ -79,17 +79,14 @@ static enum status add_base(const struct study_view *v, const char *rule, cJSON 
 /* Without a trial to start from, the study's start values stand for what is not given. */
 static enum status complete(const char *store_path, const char *study, int64_t trial, cJSON *params, struct error *err)
 {
-    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
+    STUDY_VIEW(v);
     char rule[40] = "best";
-    enum status rc = study_view_open(store_path, study, v, err);
 
+    TRY(study_view_open(store_path, study, v, err));
+    TRY(study_view_advise(v, err));
     if (trial >= 0)
         snprintf(rule, sizeof rule, "trial=%lld", (long long)trial);
-    THEN(rc, study_view_advise(v, err));
-    if (rc == ST_OK && (trial >= 0 || study_view_best_run(v) < v->n))
-        rc = add_base(v, rule, params, err);
-    study_view_free(v);
-    return rc;
+    return trial >= 0 || study_view_best_run(v) < v->n ? add_base(v, rule, params, err) : ST_OK;
 }
 
 static enum status send_try(const char *store_path, const char *study, int64_t trial, cJSON *params, bool json,

@@ -43,23 +43,19 @@ static enum status only_study(const char *path, char *ret_name, size_t size, str
 
 static enum status read_store(const char *path, const char *from, struct import_file *ret, struct error *err)
 {
-    MEM_LOCAL struct study_view *v = mem_alloc(sizeof *v); /* large */
+    STUDY_VIEW(v);
     char name[160] = "";
     JSON_LOCAL cJSON *json = NULL;
-    enum status rc = ST_OK;
 
     if (from != NULL)
         snprintf(name, sizeof name, "%s", from);
     else
-        rc = only_study(path, name, sizeof name, err);
-    THEN(rc, study_view_open(path, name, v, err));
-    THEN(rc, report_to_json(v, &json, err));
-    if (rc == ST_OK) {
-        ret->study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
-        ret->rows = cJSON_DetachItemFromObjectCaseSensitive(json, "trials");
-    }
-    study_view_free(v);
-    return rc;
+        TRY(only_study(path, name, sizeof name, err));
+    TRY(study_view_open(path, name, v, err));
+    TRY(report_to_json(v, &json, err));
+    ret->study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
+    ret->rows = cJSON_DetachItemFromObjectCaseSensitive(json, "trials");
+    return ST_OK;
 }
 
 /* A line of JSON lines: the study's description, or a trial's row. Takes json. */
