@@ -405,8 +405,7 @@ static enum status fit_first(struct pareto_search *s, const struct space *space,
         first.n = n_ended;
         rc = pareto_models_init(s, space, &first, 0, smooth, NULL, err);
     }
-    if (rc == ST_OK)
-        rc = load_ok(s, NULL, err);
+    THEN(rc, load_ok(s, NULL, err));
     return rc;
 }
 
@@ -422,12 +421,9 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
     MEM_LOCAL struct pareto_search *fitted = mem_alloc(sizeof *fitted);
     enum status rc = fit_first(fitted, space, history, smooth, err);
     s->many = many;
-    if (rc == ST_OK)
-        rc = pareto_models_init(s, space, history, many ? PENDING_MAX_MANY : PENDING_MAX, smooth, fitted, err);
-    if (rc == ST_OK)
-        rc = load_ok(s, fitted, err);
-    if (rc == ST_OK)
-        rc = believe_pending(s, s->n_pending, err);
+    THEN(rc, pareto_models_init(s, space, history, many ? PENDING_MAX_MANY : PENDING_MAX, smooth, fitted, err));
+    THEN(rc, load_ok(s, fitted, err));
+    THEN(rc, believe_pending(s, s->n_pending, err));
     if (rc == ST_OK) {
         s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
         load_front(s);

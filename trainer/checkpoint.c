@@ -402,8 +402,7 @@ static enum status ckpt_pack(struct trainer *t, struct ckpt_file *file, struct e
             return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", t->n_ranks * bytes_each);
         rc = ranks_call(t, RANK_PACK, &(struct rank_args){.out = parts, .out_bytes = bytes_each}, err);
     }
-    if (rc == ST_OK)
-        rc = ckpt_fill(t, file, parts, bytes_each, err);
+    THEN(rc, ckpt_fill(t, file, parts, bytes_each, err));
     mem_free(parts);
     TRY(rc);
     memcpy(file->bytes, &header, sizeof header);
@@ -423,8 +422,7 @@ static enum status ckpt_write(struct trainer *t, bool policy, const char *path, 
     file.bytes = mem_try_alloc(file.n);
     rc = file.bytes != NULL ? ckpt_pack(t, &file, err)
                             : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, file.n);
-    if (rc == ST_OK)
-        rc = file_write_all(path, file.bytes, file.n, err);
+    THEN(rc, file_write_all(path, file.bytes, file.n, err));
     mem_free(file.bytes);
     mem_free(file.text);
     return rc;
@@ -560,8 +558,7 @@ static enum status section_give_part(struct trainer *t, const struct ckpt_sectio
         return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", s->bytes);
     section_move(t, s, t->rank, (char *)(uintptr_t)file, own, false); /* which reads it */
     rc = section_give(t, s, own, err);
-    if (rc == ST_OK)
-        rc = kern_sync(t->kern, err);
+    THEN(rc, kern_sync(t->kern, err));
     mem_free(own);
     return rc;
 }

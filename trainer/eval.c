@@ -244,8 +244,7 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
         gate->enter(gate->ctx, false);
     from_s = clock_mono_s();
     rc = eval_open(&e, err);
-    if (rc == ST_OK)
-        rc = eval_play(&e, &ret_result->stopped, &waited_s, err);
+    THEN(rc, eval_play(&e, &ret_result->stopped, &waited_s, err));
     if (rc == ST_OK)
         eval_sum(&e, ret_result);
     if (rc == ST_OK && !ret_result->stopped)

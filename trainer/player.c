@@ -49,12 +49,9 @@ enum status player_create(struct player **ret_player, struct kern *kern, const s
     small.minibatch_size = 1;
     small.replay_ratio = 0;
     small.prio_alpha = 0;
-    if (rc == ST_OK)
-        rc = trainer_create(&p->t, kern, def, env_settings, policy, &small, err);
-    if (rc == ST_OK)
-        rc = trainer_load_weights(p->t, checkpoint, err);
-    if (rc == ST_OK)
-        rc = player_begin(p, seed, err);
+    THEN(rc, trainer_create(&p->t, kern, def, env_settings, policy, &small, err));
+    THEN(rc, trainer_load_weights(p->t, checkpoint, err));
+    THEN(rc, player_begin(p, seed, err));
     if (rc != ST_OK) {
         player_destroy(p);
         return rc;

@@ -234,10 +234,8 @@ static enum status trainer_start(struct trainer *t, struct error *err)
         t->numbers[i] = NAN;
     policy_fill_params(&t->policy, rng_split(t->root, STREAM_INIT), params);
     rc = kern_upload(t->kern, t->params, params, n * sizeof *params, err);
-    if (rc == ST_OK)
-        rc = kern_upload(t->kern, t->rng_sample, &sample, sizeof sample, err);
-    if (rc == ST_OK)
-        rc = kern_upload(t->kern, t->rng_segments, &segments, sizeof segments, err);
+    THEN(rc, kern_upload(t->kern, t->rng_sample, &sample, sizeof sample, err));
+    THEN(rc, kern_upload(t->kern, t->rng_segments, &segments, sizeof segments, err));
     if (rc == ST_OK)
         rc = kern_sync(t->kern, err); /* uploads may still read from here */
     mem_free(params);
@@ -406,8 +404,7 @@ enum status rank_create(struct trainer **ret_trainer, struct trainer_cache *cach
     } else {
         rc = trainer_build_new(t, cache, err);
     }
-    if (rc == ST_OK)
-        rc = trainer_start(t, err);
+    THEN(rc, trainer_start(t, err));
     if (rc != ST_OK) {
         trainer_free(t);
         return rc;
@@ -537,15 +534,12 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
             break;
         }
         rc = cost_turn(t, err);
-        if (rc == ST_OK)
-            rc = iterate_for(t, horizon, err);
+        THEN(rc, iterate_for(t, horizon, err));
         if (rc == ST_OK && report_is_due(t))
             stopped = !trainer_report(t, callbacks);
     }
-    if (rc == ST_OK)
-        rc = trainer_sync(t, err);
-    if (rc == ST_OK)
-        rc = ranks_compare(t, err);
+    THEN(rc, trainer_sync(t, err));
+    THEN(rc, ranks_compare(t, err));
     trainer_tick(t);
     cost_end(t);
     if (rc == ST_OK && t->count.report_env_steps < t->count.env_steps && !trainer_report(t, callbacks))

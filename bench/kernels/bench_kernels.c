@@ -231,12 +231,9 @@ static enum status shape_of(struct kb_shape *z, const struct kb_options *o, stru
                     "--agents or lower --minibatch",
                     (long long)(o->minibatch / o->horizon), (long long)o->agents);
     rc = setup_create(&setup, err);
-    if (rc == ST_OK)
-        rc = setup_load(setup, o->env, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
-    if (rc == ST_OK)
-        rc = setup->env->shape(setup->env, setup->env_settings, &env, err);
+    THEN(rc, setup_load(setup, o->env, err));
+    THEN(rc, setup_finish(setup, err));
+    THEN(rc, setup->env->shape(setup->env, setup->env_settings, &env, err));
     setup_destroy(setup);
     if (rc != ST_OK)
         return rc;
@@ -285,8 +282,7 @@ static enum status measure(const struct kb_options *o, struct error *err)
     b.ops = kern_ops(b.kern);
     kb_create(&b);
     rc = measure_ceilings(&b, &copy, &product, err);
-    if (rc == ST_OK)
-        rc = measure_ops(&b, o, results, err);
+    THEN(rc, measure_ops(&b, o, results, err));
     if (rc == ST_OK && o->json)
         cli_print_json(results_json(&b, o, results, copy, product));
     else if (rc == ST_OK)

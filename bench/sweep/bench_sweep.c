@@ -198,8 +198,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
     rc = b->taught > 0 ? play_source(b, teacher, seed, &source, err) : ST_OK;
     study.source = b->taught > 0 ? &source : NULL;
     study.other_game = teacher->is_other && !b->rows;
-    if (rc == ST_OK)
-        rc = play_run(&study, id, err);
+    THEN(rc, play_run(&study, id, err));
     if (rc == ST_OK) {
         cJSON *json = play_measure(&study, known);
         if (b->json)
@@ -251,10 +250,8 @@ static enum status play_problem(const struct sweep_bench *b, const char *name, c
         error_clear(err);
         return ST_OK;
     }
-    if (rc == ST_OK)
-        rc = known_load(&known, b->fronts, name, err);
-    if (rc == ST_OK)
-        rc = find_teacher(b, &problem, &other, &known, &teacher, err);
+    THEN(rc, known_load(&known, b->fronts, name, err));
+    THEN(rc, find_teacher(b, &problem, &other, &known, &teacher, err));
     for (size_t m = 0; rc == ST_OK && m < methods->n; m++) {
         struct tally tally = {0};
         for (int64_t seed = b->first_seed; rc == ST_OK && seed < b->first_seed + b->seeds; seed++) {

@@ -76,8 +76,7 @@ static enum status measure(struct store *store, const struct trial *trial, bool 
         double begin_s = clock_mono_s(), begin_busy_s = processor_s();
         for (size_t i = 0; rc == ST_OK && i < batch; i++)
             rc = take_in(reports, store, lines[i], with, trial->id, err);
-        if (rc == ST_OK)
-            rc = reports_flush(reports, err);
+        THEN(rc, reports_flush(reports, err));
         spent_s += clock_mono_s() - begin_s;
         busy_s += processor_s() - begin_busy_s;
         for (size_t i = 0; i < batch; i++)
@@ -129,19 +128,14 @@ int main(int argc, char **argv)
     int64_t step = 0;
     enum status rc = argc > 1 ? store_open_writer(&store, argv[1], &err) : FAIL(&err, ST_USAGE, "give a path");
 
-    if (rc == ST_OK)
-        rc = store_study_create(store, &study, &err);
+    THEN(rc, store_study_create(store, &study, &err));
     trial.study_id = study.id;
-    if (rc == ST_OK)
-        rc = store_trial_create(store, &trial, &err);
-    if (rc == ST_OK)
-        rc = store_trial_start(store, trial.id, "cpu", NULL, &err);
+    THEN(rc, store_trial_create(store, &trial, &err));
+    THEN(rc, store_trial_start(store, trial.id, "cpu", NULL, &err));
     for (size_t batch = 1; rc == ST_OK && batch <= 64; batch *= 8)
         rc = measure(store, &trial, true, batch, seconds, &step, &err);
-    if (rc == ST_OK)
-        rc = measure(store, &trial, false, 64, seconds, &step, &err);
-    if (rc == ST_OK)
-        rc = measure_outbox(store, study.id, trial.id, seconds, &err);
+    THEN(rc, measure(store, &trial, false, 64, seconds, &step, &err));
+    THEN(rc, measure_outbox(store, study.id, trial.id, seconds, &err));
     if (rc != ST_OK)
         fprintf(stderr, "outbox_bench: %s\n", err.text);
     return status_exit_code(rc);

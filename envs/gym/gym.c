@@ -189,11 +189,9 @@ static enum status ask_shape(const char *name, const struct gym_settings *s, str
     enum status rc = check_settings(name, s, err);
 
     cJSON_Delete(task);
-    if (rc == ST_OK)
-        rc = gym_helper_start(&helper, s->python, text, -1, err);
+    THEN(rc, gym_helper_start(&helper, s->python, text, -1, err));
     mem_free(text);
-    if (rc == ST_OK)
-        rc = gym_helper_wait(&helper, "while it was asked what the environment is", s->timeout_s, err);
+    THEN(rc, gym_helper_wait(&helper, "while it was asked what the environment is", s->timeout_s, err));
     if (rc == ST_OK) {
         gym_helper_text(&helper, description, sizeof description);
         rc = shape_of(description, ret_shape, err);

@@ -199,10 +199,8 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     task = gym_task(def->name, settings, n_envs);
     json_add_i64(task, "n_bytes", (int64_t)b->n_bytes);
     json_add_i64(task, "n_floats", (int64_t)b->n_floats);
-    if (rc == ST_OK)
-        rc = make_memory(b, task, err);
-    if (rc == ST_OK)
-        rc = start_helpers(b, task, err);
+    THEN(rc, make_memory(b, task, err));
+    THEN(rc, start_helpers(b, task, err));
     cJSON_Delete(task);
     if (rc == ST_OK)
         return ST_OK;

@@ -13,10 +13,8 @@ enum status env_default_settings(const struct env_def *def, void **ret_settings,
     void *settings = mem_alloc(def->options.settings_size);
     enum status rc = config_add_table(config, &def->options, err);
 
-    if (rc == ST_OK)
-        rc = config_resolve(config, err);
-    if (rc == ST_OK)
-        rc = config_fill(config, &def->options, settings, err);
+    THEN(rc, config_resolve(config, err));
+    THEN(rc, config_fill(config, &def->options, settings, err));
     config_destroy(config);
     if (rc != ST_OK) {
         (void)error_prefix(err, "game %s", def->name);

@@ -392,8 +392,7 @@ static enum status open_library(const char *name, const struct env_def **ret_def
     library->path = mem_strdup(path);
     library->file = file;
     rc = hash_file(path, library->hash, err);
-    if (rc == ST_OK)
-        rc = run_here ? load(library, err) : describe(library, err);
+    THEN(rc, run_here ? load(library, err) : describe(library, err));
     if (rc != ST_OK) {
         mem_free(library->path);
         mem_free(library);

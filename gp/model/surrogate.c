@@ -27,8 +27,7 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
     openblas_set_num_threads(1);
     const struct gp_history trusted = trust_history(space, history);
     rc = pareto_models_init(&s->search, &s->space, &trusted, 0, false, NULL, err);
-    if (rc == ST_OK)
-        rc = beliefs_learn(&s->search, &trusted, err);
+    THEN(rc, beliefs_learn(&s->search, &trusted, err));
     if (rc == ST_OK) {
         s->cross = mem_array2(BELIEFS_BATCH, pareto_search_ld(&s->search), sizeof *s->cross);
         s->u = mem_array2(BELIEFS_BATCH, space->dim, sizeof *s->u);

@@ -58,8 +58,7 @@ static enum status load(struct replay *r, struct store *store, const char *name,
 
     TRY(store_study_find(store, name, &study, err));
     rc = store_trial_list(store, study.id, &r->trials, &r->n, err);
-    if (rc == ST_OK)
-        rc = study_view_begin(&study, store_path(store), &r->view, err);
+    THEN(rc, study_view_begin(&study, store_path(store), &r->view, err));
     study_free(&study); /* empty where the view took it */
     TRY(rc);
     r->shown = mem_array(r->n + 1, sizeof *r->shown);

@@ -230,8 +230,7 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
     rc = lane_gather(lane, setup, err);
     gate_enter_open(&pool->gate);
     begun_s = clock_mono_s();
-    if (rc == ST_OK)
-        rc = session_open(&lane->session, setup, err);
+    THEN(rc, session_open(&lane->session, setup, err));
     atomic_store(&lane->waits, false);
     lane->trial.create_s = clock_mono_s() - begun_s;
     THEN(rc, lane_resume(lane, setup, err));

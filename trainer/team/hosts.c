@@ -373,8 +373,7 @@ enum status train_hosts_join(struct train_hosts **ret_hosts, const char *where, 
     int index = -1, same;
     enum status rc = knock(hosts, where, -1, n_gpus, patience_s, &hosts->v[0].control, &index, err);
 
-    if (rc == ST_OK)
-        rc = knock(hosts, where, index, n_gpus, patience_s, &hosts->v[0].data, &same, err);
+    THEN(rc, knock(hosts, where, index, n_gpus, patience_s, &hosts->v[0].data, &same, err));
     if (rc != ST_OK) {
         train_hosts_close(hosts);
         *ret_hosts = NULL;

@@ -570,10 +570,8 @@ enum status team_create(struct trainer **ret_trainer, const struct hosted *on, s
         TRY(hosts_begin(on->hosts, n_all, kern, on->config, train->rank_timeout_s, err));
     team = team_new(n_all, on->hosts, train->rank_timeout_s, kern);
     rc = check_there(kern, team->n, err);
-    if (rc == ST_OK)
-        rc = kern_ranks_create(&team->meeting, n_all, on->hosts != NULL ? &on->hosts->span : NULL, err);
-    if (rc == ST_OK)
-        rc = threads_begin(team, err);
+    THEN(rc, kern_ranks_create(&team->meeting, n_all, on->hosts != NULL ? &on->hosts->span : NULL, err));
+    THEN(rc, threads_begin(team, err));
     if (rc != ST_OK) {
         if (on->config != NULL) /* one that follows answers with it */
             hosts_break(on->hosts);
@@ -583,9 +581,8 @@ enum status team_create(struct trainer **ret_trainer, const struct hosted *on, s
     team->call = on->hosts != NULL ? &open : NULL; /* of one that follows: it looks whether the first host is there */
     if (on->config != NULL)
         rc = ask_hosts(team, &open, NULL, NULL, err);
-    if (rc == ST_OK)
-        rc = on->config != NULL ? run_with_hosts(team, &open, open_rank, &opening, err)
-                                : team_run(team, open_rank, &opening, true, err);
+    THEN(rc, on->config != NULL ? run_with_hosts(team, &open, open_rank, &opening, err)
+                                : team_run(team, open_rank, &opening, true, err));
     if (rc != ST_OK) {
         team->over = true;
         team_destroy(team);

@@ -313,11 +313,9 @@ enum status api_compare(struct serve *s, const struct request *r, struct strbuf 
     for (const cJSON *name = rc == ST_OK ? names->child : NULL; name != NULL && rc == ST_OK; name = name->next) {
         views[n] = mem_alloc(sizeof **views);
         rc = study_view_open(s->set.store_path, name->valuestring, views[n++], err);
-        if (rc == ST_OK)
-            rc = study_view_advise(views[n - 1], err);
+        THEN(rc, study_view_advise(views[n - 1], err));
     }
-    if (rc == ST_OK)
-        rc = comparison_make(views, n, c, err);
+    THEN(rc, comparison_make(views, n, c, err));
     if (rc == ST_OK)
         api_put_json(out, comparison_to_json(c));
     comparison_free(c);

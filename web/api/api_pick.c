@@ -91,8 +91,7 @@ static enum status pick(struct serve *s, const struct request *r, struct picked 
     if (p == NULL)
         return err->status;
     rc = read_rule(r, p->view.study.maximize, ret->rule, err);
-    if (rc == ST_OK)
-        rc = export_pick(&p->view, ret->rule, &found, err);
+    THEN(rc, export_pick(&p->view, ret->rule, &found, err));
     if (rc == ST_OK) {
         ret->trial = found.i;
         ret->note = found.note;

@@ -143,8 +143,7 @@ static enum status attainment(struct strbuf *out, struct study_view *const *view
         TRY(study_view_advise(views[i], err));
     MEM_LOCAL struct comparison *c = mem_alloc(sizeof *c);
     rc = comparison_make(views, n, c, err);
-    if (rc == ST_OK)
-        rc = check_one_search(c, err);
+    THEN(rc, check_one_search(c, err));
     if (rc == ST_OK && c->n_attained == 0)
         rc = missing(views[0], "no study has a front yet", err);
     if (rc == ST_OK)
@@ -214,8 +213,7 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
         rc = attainment(&chart, views, n, width, height, err);
     else
         rc = draw_study(&chart, views[0], figure, width, &height, err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&chart, "the figure", err);
+    THEN(rc, strbuf_status(&chart, "the figure", err));
     height_pt = figure->width_pt * height / width;
     if (rc == ST_OK) {
         put_xml(&svg, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" width=\"%ept\" height=\"%ept\">\n<style>", width,

@@ -96,10 +96,8 @@ enum status render_png(struct strbuf *out, const struct strbuf *svg, double widt
     draw.cairo_paint(cr);
     draw.cairo_scale(cr, pixels, pixels);
     rc = draw_svg(cr, svg, width, height, err);
-    if (rc == ST_OK)
-        rc = cairo_ok(draw.cairo_status(cr), out, err);
-    if (rc == ST_OK)
-        rc = cairo_ok(draw.cairo_surface_write_to_png_stream(surface, collect, out), out, err);
+    THEN(rc, cairo_ok(draw.cairo_status(cr), out, err));
+    THEN(rc, cairo_ok(draw.cairo_surface_write_to_png_stream(surface, collect, out), out, err));
     draw.cairo_destroy(cr);
     draw.cairo_surface_destroy(surface);
     return rc;
@@ -122,8 +120,7 @@ enum status render_pdf(struct strbuf *out, const struct strbuf *pages, size_t n,
     }
     draw.cairo_destroy(cr);
     draw.cairo_surface_finish(surface);
-    if (rc == ST_OK)
-        rc = cairo_ok(draw.cairo_surface_status(surface), out, err);
+    THEN(rc, cairo_ok(draw.cairo_surface_status(surface), out, err));
     draw.cairo_surface_destroy(surface);
     return rc;
 }

@@ -14,8 +14,7 @@ static enum status write_pdf(struct strbuf *out, const struct report *report, st
     size_t n;
     enum status rc = report_write_pages(report, &pages, &n, err);
 
-    if (rc == ST_OK)
-        rc = render_pdf(out, pages, n, PAGE_WIDTH, PAGE_HEIGHT, report->view->study.name, err);
+    THEN(rc, render_pdf(out, pages, n, PAGE_WIDTH, PAGE_HEIGHT, report->view->study.name, err));
     for (size_t i = 0; i < n; i++)
         strbuf_free(&pages[i]);
     mem_free(pages);

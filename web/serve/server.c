@@ -436,10 +436,8 @@ enum status serve_answer(struct serve *s, const char *uri, struct answer **ret_a
     enum status rc = target_parse(&r.target, uri, &why);
 
     *ret_answer = NULL;
-    if (rc == ST_OK)
-        rc = route_find(s, &r, &route, &why);
-    if (rc == ST_OK)
-        rc = make_answer(s, route, &r, uri, ret_answer, &why);
+    THEN(rc, route_find(s, &r, &route, &why));
+    THEN(rc, make_answer(s, route, &r, uri, ret_answer, &why));
     target_free(&r.target);
     return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
 }

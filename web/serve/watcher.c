@@ -445,8 +445,7 @@ static void look(struct watch *w)
     int64_t data_version = 0;
     enum status rc = look_at_file(w, &fresh, &err);
 
-    if (rc == ST_OK)
-        rc = store_data_version(w->store, &data_version, &err);
+    THEN(rc, store_data_version(w->store, &data_version, &err));
     if (rc == ST_OK && (fresh || data_version != w->data_version)) {
         rc = read_all(w, fresh, &err);
         w->data_version = rc == ST_OK ? data_version : -1;

@@ -347,11 +347,10 @@ static enum status mlflow_open(void **ret_self, const struct track_open *open, s
                                           sizeof m->c.auth, err);
 
     m->batch = mlflow_batch_create();
-    if (rc == ST_OK)
-        rc = track_client_connect(
-            &m->c, open,
-            (struct http_settings){.ca_file = s->ca_file, .client_cert = s->client_cert, .insecure = s->insecure},
-            secrets, 2, err);
+    THEN(rc, track_client_connect(
+                 &m->c, open,
+                 (struct http_settings){.ca_file = s->ca_file, .client_cert = s->client_cert, .insecure = s->insecure},
+                 secrets, 2, err));
     *ret_self = rc == ST_OK ? m : NULL;
     if (rc != ST_OK)
         mlflow_close(m);

@@ -132,18 +132,14 @@ enum status mlflow_settings_read(const struct track_settings *track, const char 
               : ca != NULL              ? ca
                                         : "",
               "MLFLOW_TRACKING_SERVER_CERT_PATH", err);
-    if (rc == ST_OK)
-        rc = copy(s->client_cert, sizeof s->client_cert,
+    THEN(rc, copy(s->client_cert, sizeof s->client_cert,
                   track->client_cert[0] != '\0' ? track->client_cert
                   : cert != NULL                ? cert
                                                 : "",
-                  "MLFLOW_TRACKING_CLIENT_CERT_PATH", err);
-    if (rc == ST_OK)
-        rc = read_experiment(track, study, s, err);
-    if (rc == ST_OK)
-        rc = read_url(track, s, user, password, &origin, err);
-    if (rc == ST_OK)
-        rc = read_auth(s, user, password, origin, ret_auth, auth_size, err);
+                  "MLFLOW_TRACKING_CLIENT_CERT_PATH", err));
+    THEN(rc, read_experiment(track, study, s, err));
+    THEN(rc, read_url(track, s, user, password, &origin, err));
+    THEN(rc, read_auth(s, user, password, origin, ret_auth, auth_size, err));
     explicit_bzero(user, sizeof user);
     explicit_bzero(password, sizeof password);
     return rc;

@@ -157,8 +157,7 @@ static enum status trackio_open(void **ret_self, const struct track_open *open, 
     const char *const secrets[] = {s->token};
     enum status rc = trackio_settings_read(open->settings, s, err);
 
-    if (rc == ST_OK)
-        rc = track_client_connect(&t->c, open, (struct http_settings){0}, secrets, 1, err);
+    THEN(rc, track_client_connect(&t->c, open, (struct http_settings){0}, secrets, 1, err));
     *ret_self = rc == ST_OK ? t : NULL;
     if (rc != ST_OK) {
         track_client_close(t);

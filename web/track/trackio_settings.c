@@ -62,8 +62,7 @@ static enum status read_address(struct trackio_settings *t, const struct track_s
     rc = take_token(url, origin, t->token, sizeof t->token, err);
     if (rc == ST_OK && http_url_has_secret(url))
         rc = FAIL(err, ST_CONFIG, "trackio: %s holds a login; the token belongs into TRACKIO_WRITE_TOKEN", origin);
-    if (rc == ST_OK)
-        rc = http_url_check(url, origin, t->url, sizeof t->url, err);
+    THEN(rc, http_url_check(url, origin, t->url, sizeof t->url, err));
     explicit_bzero(url, sizeof url);
     t->token_source = t->token[0] != '\0' ? origin : "TRACKIO_WRITE_TOKEN";
     if (rc != ST_OK || t->token[0] != '\0')

@@ -139,8 +139,7 @@ enum status uploader_create(struct uploader **ret_uploader, const struct uploade
         if (rc == ST_OK)
             feeder_logged_in(&up->feeders[i]);
     }
-    if (rc == ST_OK)
-        rc = start(up, err);
+    THEN(rc, start(up, err));
     if (rc != ST_OK) {
         uploader_close(up, 0, NULL);
         return rc;

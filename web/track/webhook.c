@@ -182,8 +182,7 @@ static enum status webhook_open(void **ret_self, const struct track_open *open, 
     if (rc == ST_OK && open->settings->webhook_url[0] == '\0') /* an address from the environment may be a secret */
         path = strchr(strstr(w->url, "://") + 3, '/');
     const char *const secrets[] = {w->secret, path != NULL ? path : ""};
-    if (rc == ST_OK)
-        rc = track_client_connect(&w->c, open, (struct http_settings){0}, secrets, 2, err);
+    THEN(rc, track_client_connect(&w->c, open, (struct http_settings){0}, secrets, 2, err));
     *ret_self = rc == ST_OK ? w : NULL;
     if (rc != ST_OK)
         track_client_close(w);

@@ -57,8 +57,7 @@ static enum status read_config(const char *text, struct setup **ret_setup, struc
 
     TRY(setup_create(ret_setup, err));
     rc = config_load_text((*ret_setup)->config, "the first host's config", text, err);
-    if (rc == ST_OK)
-        rc = config_set((*ret_setup)->config, CONFIG_COMMAND, "train.from_policy", "", "join", err);
+    THEN(rc, config_set((*ret_setup)->config, CONFIG_COMMAND, "train.from_policy", "", "join", err));
     return rc == ST_OK ? setup_finish(*ret_setup, err) : rc;
 }
 
@@ -79,8 +78,7 @@ static enum status follow(struct join_cmd *c, const char *config, const struct t
     struct error why = {0};
     enum status rc = read_config(config, &setup, &why);
 
-    if (rc == ST_OK)
-        rc = open_device(c, setup, part, &why);
+    THEN(rc, open_device(c, setup, part, &why));
     if (rc == ST_OK) {
         log_info("%s: ranks %zu to %zu of %zu on %s", setup->env->name, part->first, part->first + part->n - 1,
                  part->n_all, kern_device_name(c->session.kern));

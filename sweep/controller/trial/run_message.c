@@ -90,8 +90,7 @@ enum status run_config_settle(const struct study_view *v, const struct trial *t,
                       : cpu     ? 3
                                 : 1,
                       d != NULL ? "the worker" : "the study", &settled, err);
-    if (rc == ST_OK)
-        rc = setup_to_ini(settled, ret_text, err);
+    THEN(rc, setup_to_ini(settled, ret_text, err));
     setup_destroy(settled);
     setup_destroy(setup);
     if (rc == ST_OK && strcmp(*ret_text, t->config) == 0) {

@@ -342,8 +342,7 @@ static enum status create_uploader(struct track_rows *h, const struct uploader_o
     enum status rc = store_tracker_names(h->store, options->study_id, &names, &n, err);
 
     store_names_free(names, n);
-    if (rc == ST_OK)
-        rc = uploader_create(&h->uploader, options, &why);
+    THEN(rc, uploader_create(&h->uploader, options, &why));
     if (rc == ST_CONFIG && n > 0 && !settings.strict) {
         log_warn("%s; reports to the trackers wait in the store for `trawl sync`, continuing", why.text);
         settings.offline = true;

@@ -242,10 +242,8 @@ enum status page_study_read(const struct page_study *p, struct store *store, str
     for (size_t i = 0; rc == ST_OK && i < p->view.n; i++)
         if (!is_final(p->view.trials[i].state))
             rc = read_again(ret, store, i, err);
-    if (rc == ST_OK)
-        rc = read_marked(ret, p, store, err);
-    if (rc == ST_OK)
-        rc = read_new(ret, store, p->view.n, err);
+    THEN(rc, read_marked(ret, p, store, err));
+    THEN(rc, read_new(ret, store, p->view.n, err));
     if (rc != ST_OK)
         free_news(ret);
     return rc;
@@ -381,8 +379,7 @@ enum status page_study_create(struct page_study **ret_study, struct store *store
     p->settled = p->version = version;
     snprintf(name, sizeof name, "%s", study->name);
     rc = study_view_begin(study, store_path(store), &p->view, err);
-    if (rc == ST_OK)
-        rc = read_first(p, store, version, err);
+    THEN(rc, read_first(p, store, version, err));
     if (rc != ST_OK) {
         error_prefix(err, "study %s", name);
         page_study_free(p);
