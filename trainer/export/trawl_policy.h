@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRAWL_POLICY_HEADS 8
+#define TRAWL_POLICY_HEADS 64 /* as many as a game may have */
 
 struct trawl_policy {
     size_t obs_size, n_heads, n_columns, n_out, state_size; /* n_columns: of all heads; n_out: and of the value */

@@ -14,7 +14,7 @@ from tap import equal, fails, run, write
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 HEADER = ROOT / "trainer" / "export"
 
-# A grid of noise; levers: two choices with a mask; dials: a choice and two numbers; bytes: levers whose noise is bytes; beside: a
+# A grid of noise; levers: two choices with a mask; dials: a choice and two numbers; many: a choice and 63 numbers; bytes: levers whose noise is bytes; beside: a
 # smaller grid and a list; mixed: the same in bytes, the list's last five floats.
 LEVERS = '''
 #ifndef LEVERS_H
@@ -31,13 +31,12 @@ ENV_FN void levers_shape(const struct levers_settings *settings, struct env_shap
     ret->n_floats = FLOATS;
     ret->byte_scale = 50.0f;
     ret->n_agents = 1;
-    ret->n_heads = NUMBERS ? 3 : 2;
+    ret->n_heads = NUMBERS ? NUMBERS + 1 : 2;
     ret->has_mask = !NUMBERS;
     ret->head_sizes[0] = 3;
     ret->head_sizes[1] = NUMBERS ? 0 : 4;
-    ret->head_sizes[2] = 0;
-    for (int j = 1; NUMBERS && j < 3; j++)
-        ret->low[j] = -1.5f * (float)j, ret->high[j] = 4.0f;
+    for (int j = 1; NUMBERS && j <= NUMBERS; j++)
+        ret->head_sizes[j] = 0, ret->low[j] = -1.5f * (float)j, ret->high[j] = 4.0f;
 }
 ENV_FN void levers_look(struct levers_state *state)
 {
@@ -109,6 +108,7 @@ CASES = {  # name: options of the training
     "numbers": [],
     "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
                       "--policy.core", "lstm", "--policy.value_net", "separate"],
+    "many": ["--train.learning_rate", "0.001"],
     "numbers_scaled": ["--policy.norm_obs", "true", "--policy.action_std_init", "0.3", "--policy.value_net", "separate"],
 }
 SMALL = ["-q", "--train.total_timesteps", "4096", "--train.total_agents", "16", "--train.horizon", "16",
@@ -124,7 +124,7 @@ CHECK = r'''
 int main(int argc, char **argv)
 {
     struct trawl_policy p;
-    float obs[128] = {0}, out[64] = {0}, action[8], drawn[8], uniform[16];
+    float obs[128] = {0}, out[256] = {0}, action[TRAWL_POLICY_HEADS], drawn[TRAWL_POLICY_HEADS], uniform[2 * TRAWL_POLICY_HEADS];
     unsigned char mask[64];
     int begins, masked = argc > 2, tries = 1000, lines = 0;
     if (argc < 2 || OPEN) { puts("refused"); return 3; }
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
         lines++;
     }
     if (lines == 0) { /* just a try */
-        if (p.obs_size <= 128 && p.n_out <= 64) trawl_policy_forward(&p, state, obs, out);
+        if (p.obs_size <= 128 && p.n_out <= 256) trawl_policy_forward(&p, state, obs, out);
         tries = p.n_columns < 64;
     }
     for (int t = 0; t < tries; t++) { /* head h gets (t + 1/2) / tries and a cosine of 1: draws in order of their probability */
@@ -170,7 +170,7 @@ def near(a, b, what, within=2e-5):
 def trained(folder, name, options):
     """A checkpoint with weights of some training, and 64 of its decisions."""
     checkpoint = folder / (name + ".ckpt")
-    game = {"numbers": "dials", "bytes": "bytes", "beside": "beside", "mixed": "mixed"}.get(name.split("_")[0], "levers")
+    game = {"numbers": "dials", "many": "many", "bytes": "bytes", "beside": "beside", "mixed": "mixed"}.get(name.split("_")[0], "levers")
     run("train", folder / (game + ".so"), *SMALL, *options, "-o", checkpoint, cwd=folder)
     run("export", checkpoint, "-o", folder / (name + ".safetensors"), "--samples", folder / (name + ".jsonl"), cwd=folder)
     lines = [json.loads(line) for line in (folder / (name + ".jsonl")).read_text().splitlines()]
@@ -224,7 +224,7 @@ def check_c(program, lines, *arguments):
     done = subprocess.run([program, *arguments, *masked], input="\n".join(words), capture_output=True, text=True, check=True)
     rows = [[float(x) for x in row.split()] for row in done.stdout.splitlines()]
     equal(len(rows), len(lines) + 1)
-    sizes = [3, 4] if masked else [3, 0, 0]
+    sizes = [3, 4] if masked else [3] + [0] * ((len(lines[0]["columns"]) - 3) // 2)
     for line, row in zip(lines, rows):
         state = [x for key in sorted(line) if key.startswith("state_") for x in line[key]]
         near(row[len(sizes):], line["columns"] + line["value"] + state, "the C header")
@@ -239,7 +239,7 @@ def build_game(folder):
     masked = "#define ENV_GAME_HAS_MASK\n"
     of_bytes = masked + "#define ENV_GAME_BYTES"
     for name, numbers, bytes_too, floats, wide, macros in (
-            ("levers", "0", "0", "0", "5", masked), ("dials", "1", "0", "0", "5", ""), ("bytes", "0", "1", "0", "5", of_bytes),
+            ("levers", "0", "0", "0", "5", masked), ("dials", "2", "0", "0", "5", ""), ("many", "63", "0", "0", "5", ""), ("bytes", "0", "1", "0", "5", of_bytes),
             ("beside", "0", "0", "0", "4", masked), ("mixed", "0", "1", "5", "4", of_bytes)):
         text = LEVERS.replace("NUMBERS", numbers).replace("BYTES", bytes_too).replace("FLOATS", floats).replace("MASK", macros)
         text = text.replace("width = 5, ret", "width = %s, ret" % wide).replace("levers", name)
