@@ -194,8 +194,11 @@ static enum status choose_game(struct dialect *dialect, struct config *config, s
         char game[WORD_BYTES], given[WORD_BYTES], hint[ENV_HINT_MAX];
         snprintf(given, sizeof given, "%s", item.value);
         if (!pick_game(item.value, game, sizeof game))
-            return FAIL(err, ST_CONFIG, "%s: no game '%s'%s, --env.name picks one", item.origin, item.value,
-                        env_hint(game, hint));
+            return FAIL(err, ST_CONFIG, "%s: no game '%s'%s, --env.name picks one%s", item.origin, item.value,
+                        env_hint(game, hint),
+                        is_theirs ? "; one of PufferLib's own is built from its folder, and its library named before "
+                                    "the config: trawl env build ocean/GAME, trawl train ./GAME.so CONFIG"
+                                  : "");
         if (is_theirs || strcmp(game, given) != 0) {
             TRY(config_edit(config, at, "env.name", game, err));
             dialect_note(&dialect->mapped, "base.env_name -> env.name = %s%s%s%s", game,
@@ -288,6 +291,24 @@ static enum status check_twice(const struct config *config, size_t at, const cha
     return ST_OK;
 }
 
+/* A name of the other version's, which the config's own does not read, beside the one that it reads, in one file. */
+static bool gives_way(const struct dialect *dialect, const struct config *config, size_t at,
+                      const struct dialect_row *row, bool is_sweep)
+{
+    struct config_item item = config_item(config, at);
+    char key[CONFIG_KEY_MAX];
+
+    snprintf(key, sizeof key, "%s%s", is_sweep ? "sweep." : "", row->to);
+    if (dialect->version == DIALECT_NONE || (row->of & dialect->version) != 0)
+        return false;
+    for (size_t i = 0; i < config_n_items(config); i++) {
+        struct config_item other = config_item(config, i);
+        if (i != at && item.text > 0 && other.text == item.text && strcmp(other.key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Why this value cannot be dropped, or NULL: it trains what is trained here. */
 static const char *only(const struct config_item *item, bool is_sweep, const char *list, const char *why, char *buf,
                         size_t size)
@@ -337,9 +358,14 @@ static enum status translate_item(struct dialect *dialect, struct config *config
         return ST_OK;
     } else if (row->how == DIALECT_AS) {
         snprintf(key, sizeof key, is_sweep ? has_field ? "sweep.%s.%s" : "sweep.%s%s" : "%s%s", row->to, field);
-        note_seen(dialect, row, &item);
-        TRY(check_twice(config, i, key, err));
-        return config_edit(config, i, key, NULL, err);
+        if (!gives_way(dialect, config, i, row, is_sweep)) {
+            note_seen(dialect, row, &item);
+            TRY(check_twice(config, i, key, err));
+            return config_edit(config, i, key, NULL, err);
+        }
+        if (is_sweep ? !has_field : dialect_find(config, item.key) == i)
+            dialect_note(&dialect->changed, "%s is left out (%s reads %s)", item.key,
+                         dialect_version_text(dialect->version), row->to);
     } else if (row->how == DIALECT_DROP) {
         note_seen(dialect, row, &item);
     } else if (is_sweep && item.value == NULL) {

@@ -242,6 +242,20 @@ static enum status map_sweep_only(struct dialect *dialect, struct config *config
     return ST_OK;
 }
 
+/* [sweep.parameters.train.parameters.gamma] is the form of its versions before 3.0, which neither reads. */
+static void drop_old_sweeps(struct dialect *dialect, struct config *config)
+{
+    bool is_given = false;
+
+    for (size_t i = config_n_items(config); dialect->version != DIALECT_NONE && i-- > 0;)
+        if (strncmp(config_item(config, i).key, "sweep.parameters.", 17) == 0) {
+            config_remove(config, i);
+            is_given = true;
+        }
+    if (is_given)
+        dialect_note(&dialect->changed, "sweep.parameters is left out (the form of a sweep before 3.0)");
+}
+
 /* 4.0 does not read the numbers of games, so sweeping them has no effect there. */
 static void drop_sweeps_of_games(const struct dialect *dialect, struct config *config)
 {
@@ -273,6 +287,7 @@ static void drop_means(struct dialect *dialect, struct config *config)
 enum status dialect_map(struct dialect *dialect, struct config *config, const char *game, struct error *err)
 {
     TRY(map_sweep_only(dialect, config, err));
+    drop_old_sweeps(dialect, config);
     drop_sweeps_of_games(dialect, config);
     drop_means(dialect, config);
     map_seed(dialect, config);

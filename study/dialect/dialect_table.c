@@ -26,7 +26,7 @@ const struct dialect_row dialect_rows[] = {
     {"base.env_name", 0, CODE, "env.name", "the first of its names that is a game here; puffer_ is cut off"},
     {"base.defaults", 0, CODE, NULL, "ours: none, 3.0 or 4.0 instead of the version that the files' names suggest"},
     {"base.package", V3, DROP, NULL, WHY_TORCH},
-    {"base.policy_name", V3, ONLY, "Policy|Default|None",
+    {"base.policy_name", V3, ONLY, "Policy|Default|None|MinGRU",
      "only its default policy is built here: encoder, core, heads"},
     {"base.rnn_name", V3, CODE, "policy.core", "Recurrent and LSTMWrapper: lstm; None: none; another is refused"},
     {"base.vec", V3, DROP, NULL, WHY_STEP},
@@ -70,7 +70,8 @@ const struct dialect_row dialect_rows[] = {
     {"vec.backend", ANY, DROP, NULL, WHY_STEP},
 
     {"env.num_envs", ANY, CODE, "train.total_agents", "as vec.num_envs"},
-    {"env.num_agents", ANY, ONLY, "1", "an instance of the game has one agent"},
+    {"env.num_agents", ANY, ONLY, "1",
+     "the game here has agents of its own number, or an option of another name for it"},
     {"env.log_interval", ANY, DROP, NULL, WHY_LOOK},
     {"env.report_interval", ANY, DROP, NULL, WHY_LOOK},
     {"env.render_mode", ANY, DROP, NULL, WHY_LOOK},

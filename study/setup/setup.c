@@ -344,7 +344,25 @@ static enum status default_metric(struct setup *setup, struct error *err)
     return config_resolve(setup->config, err);
 }
 
-/* PufferLib's metrics are numbers of the game, named without "env/". */
+/* The default number of agents fits the game: as many instances as hold it. */
+static enum status default_agents(struct setup *setup, struct error *err)
+{
+    struct env_shape shape = {0};
+    struct error unfit; /* told where the settings are checked */
+    char text[32];
+
+    if (strcmp(config_origin(setup->config, "train.total_agents"), "default") != 0 || env_is_gym(setup->env->name) ||
+        env_def_check(setup->env, setup->env_settings, 1, &shape, &unfit) != ST_OK ||
+        setup->train.total_agents % shape.n_agents == 0)
+        return ST_OK;
+    snprintf(text, sizeof text, "%lld", (long long)((setup->train.total_agents / shape.n_agents + 1) * shape.n_agents));
+    TRY(config_set(setup->config, CONFIG_ENV, "train.total_agents", text, "the default, for the agents of the game",
+                   err));
+    TRY(config_resolve(setup->config, err));
+    return config_fill(setup->config, &train_opt_table, &setup->train, err);
+}
+
+/* PufferLib's metrics are numbers of the game, named without "env/", in 3.0 with "environment/". */
 static enum status own_metric(struct setup *setup, struct error *err)
 {
     size_t at = dialect_find(setup->config, "sweep.metric");
@@ -353,7 +371,7 @@ static enum status own_metric(struct setup *setup, struct error *err)
 
     if (setup->dialect.version == DIALECT_NONE || metric == NULL || find_metric(metric) != NULL)
         return ST_OK;
-    snprintf(own, sizeof own, "env/%s", metric);
+    snprintf(own, sizeof own, "env/%s", metric + (strncmp(metric, "environment/", 12) == 0 ? 12 : 0));
     for (size_t i = 0; i < setup->env->n_numbers; i++)
         if (strcmp(setup->env->number_names[i], own) == 0) {
             dialect_note(&setup->dialect.changed, "sweep.metric = %s is read as %s", metric, own);
@@ -455,6 +473,7 @@ static enum status finish(struct setup *setup, struct error *err)
     TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
     TRY(set_policy_path(setup, err));
     TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));
+    TRY(default_agents(setup, err));
     TRY(default_metric(setup, err));
     if (!setup->has_sweep)
         return ST_OK;

@@ -262,8 +262,9 @@ static void run_checks(struct check *c)
 {
     c->n_faults += !check_random(c);
     c->n_faults += !check_wild(c);
-    c->n_faults += !check_same(c, "the same seed and actions give the same game",
-                               "is there randomness that is not state->rng, or a clock?", CHECK_ENVS, 1);
+    c->n_faults +=
+        !check_same(c, "the same seed and actions give the same game",
+                    "is there randomness that is not state->rng (in Python np_random), or a clock?", CHECK_ENVS, 1);
     if (gym_shares_stream(c->def, c->settings))
         printf("note   its instances draw from one random stream: another number of them plays other games\n");
     else

@@ -56,12 +56,13 @@ static void find_options(const char *text, struct options *options)
     }
 }
 
-/* What the config sets and binding.c does not read: PufferLib lets it stand, so it is an option too, without effect. */
+/* What the config sets and binding.c does not read: PufferLib lets it stand, so it is an option too, without effect. But
+ * 3.0's number of instances is the trainer's. */
 static void add_config_options(const struct config *config, struct options *options)
 {
     for (size_t i = 0; i < config_n_items(config); i++) {
         struct config_item item = config_item(config, i);
-        if (item.value != NULL && strncmp(item.key, "env.", 4) == 0)
+        if (item.value != NULL && strncmp(item.key, "env.", 4) == 0 && strcmp(item.key, "env.num_envs") != 0)
             add_option(options, item.key + 4, strlen(item.key + 4));
     }
 }
@@ -108,25 +109,25 @@ static const char *default_of(const struct config *config, const char *key)
     return num_parse_f64(value, &number) ? value : NULL;
 }
 
-/* In PufferLib's tree ocean/snake has config/snake.ini, or in older trees config/ocean/snake.ini. places: where it was
- * looked for, for messages. */
+/* In PufferLib's tree ocean/snake has config/snake.ini, or in older trees config/ocean/snake.ini; a game that lies alone
+ * may have its own beside it. places: where it was looked for, for messages. */
 static enum status load_config(struct config *config, const char *dir, const char *name, struct strbuf *places,
                                struct error *err)
 {
-    static const char *const folders[] = {"config", "config/ocean"};
+    static const char *const folders[] = {"/config", "/config/ocean", ""};
     char path[PATH_MAX], tree[PATH_MAX];
 
     snprintf(tree, sizeof tree, "%.3000s", dir);
     for (int i = 0; i < 2 && strrchr(tree, '/') != NULL; i++)
         *strrchr(tree, '/') = '\0';
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%.3000s/%s/%s.ini", tree, folders[i], name);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%.3000s%s/%s.ini", i < 2 ? tree : dir, folders[i], name);
         if (file_exists(path)) {
             strbuf_clear(places);
             strbuf_addf(places, "%s sets none that is a number", path);
             return config_load_file(config, path, err);
         }
-        strbuf_addf(places, "%s%s", i == 0 ? "there is no " : " and no ", path);
+        strbuf_addf(places, "%s%s", i == 0 ? "there is no " : i == 1 ? ", no " : " and no ", path);
     }
     return ST_OK;
 }

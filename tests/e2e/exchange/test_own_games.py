@@ -105,6 +105,12 @@ def test_a_path_goes_where_a_name_goes(folder):
     fails("allowed", "train", library, "--env.width", 1)
 
 
+def test_the_default_number_of_agents_fits_the_game(folder):
+    for options, agents in (([], 128), (["--env.agents", 3], 129), (["--env.agents", 200], 200)):
+        assert "\ntotal_agents = %d\n" % agents in run("train", "snake", *options, "--print-config")[0]
+    fails("128 is not a multiple of the 3 agents", "train", "snake", "--env.agents", 3, "--train.total_agents", 128)
+
+
 def test_an_option_keeps_a_name_that_pufferlib_gives_a_meaning(folder):
     """env.num_envs is a number of agents there; of a game that has such an option it is the game's, wherever it stands."""
     new_game(folder, build=False)
@@ -566,7 +572,7 @@ def test_a_game_of_pufferlibs_form(folder):
     os.makedirs(game)
     os.makedirs(folder / "tree" / "config")
     write(folder / "tree" / "config", "pairs.ini", "[base]\nenv_name = pairs\n[vec]\ntotal_agents = 64\n[env]\nlength = 5\nfair = True\n"
-          "unread = 3\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n[sweep]\nmetric = late_deaths\n")
+          "unread = 3\nnum_envs = 8\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n[sweep]\nmetric = late_deaths\n")
     write(game, "pairs.h", """
 #include <stdlib.h>
 #include "raylib.h"
@@ -630,14 +636,19 @@ void my_log(Log *log, Dict *out)
     config.write_text(kept.replace("length = 5", "length = long").replace("fair = True", ""))
     assert "no value for length, fair: %s sets" % config.resolve() in said_by(), said_by()
     config.unlink()
-    for text in ("no value for length, fair:", "config/pairs.ini", "config/ocean/pairs.ini", "[env] length = VALUE"):
+    for text in ("no value for length, fair:", "config/pairs.ini", "config/ocean/pairs.ini", "ocean/pairs/pairs.ini", "[env] length = VALUE"):
         assert text in said_by(), said_by()
+    write(game, "pairs.ini", kept)  # a game that lies alone
+    assert "no value" not in said_by()
+    (game / "pairs.ini").unlink()
     config.write_text(kept)
     options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
     equal(options, {"length": "5", "fair": "true", "unread": "3"})
     text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
     for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3", "metric = env/late_deaths"):
         assert "\n%s\n" % line in text, (line, text)
+    text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--sweep.metric", "environment/late_deaths", "--print-config", cwd=folder)
+    assert "\nmetric = env/late_deaths\n" in text, text
     result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", cwd=folder)[0])
     assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
     # what my_log names is a metric: a life of the agent that dies late has 6 steps, one of the other 5

@@ -523,6 +523,16 @@ TEST(names_and_words_are_read)
     loads_as("[env]\nname = memory\n[train]\nuse_rnn = True\n", NULL, "policy.core", "mingru");
     loads_as(PUFFER3 "[rnn]\nhidden_size = 64\ninput_size = 64\n", NULL, "policy.hidden_size", "64");
     loads_as(PUFFER4 "[policy]\nnum_layers = 3.99\n", NULL, "policy.num_layers", "3");
+    loads_as(PUFFER4 "policy_name = MinGRU\n", NULL, "policy.core", "mingru");
+    /* a name of 3.0's beside the one that 4.0 reads */
+    loads_as(PUFFER4 "[train]\nadam_beta1 = 0.8\nbeta1 = 0.7\n", NULL, "train.beta1", "0.7");
+    loads_as(PUFFER4 "[vec]\ntotal_agents = 64\nnum_buffers = 2\n[policy]\nhidden_size = 512\n[rnn]\ninput_size = "
+                     "256\nhidden_size = 256\n",
+             NULL, "policy.hidden_size", "512");
+    loads_as(PUFFER4 "[sweep.train.beta1]\nmax = 0.9\n[sweep.train.adam_beta1]\nmin = 0.2\nmax = 0.8\n", NULL,
+             "sweep.train.beta1.max", "0.9");
+    loads_as(PUFFER4 "[train]\nadam_beta1 = 0.8\n", NULL, "train.beta1", "0.8");
+    loads_as(PUFFER4 "[sweep.parameters.train.parameters.gamma]\nmin = 0.8\nmax = 0.9\n", NULL, "train.gamma", "0.995");
     loads_as(PUFFER4 "[env]\nsize = 21\n", NULL, "env.n", "10");
     loads_as(PUFFER3 "[vec]\nnum_envs = 2\n[env]\nnum_envs = 64\n[train]\nbatch_size = 2048\nbptt_horizon = auto\n"
                      "minibatch_size = 512\n",
@@ -567,6 +577,7 @@ TEST(what_changes_the_training_is_refused)
             "vec.total_agents sets what t.ini:7 has set; keep one");
     refused(PUFFER4 "[sweep.vec.total_agents]\n[sweep.train.total_agents]\n", "is the same parameter as");
     refused("[base]\nenv_name = ocean_of_nothing other\n", "no game 'ocean_of_nothing other'");
+    refused("[base]\nenv_name = asteroids\n", "trawl env build ocean/GAME");
     refused("[base]\nenv_name = puffer_squared\n[env]\nname = pong\n",
             "t.ini:4: env.name is pong, but base.env_name at t.ini:2 is puffer_squared; leave one of the two");
     refused("[env]\nname = pong\n[base]\nenv_name = squared\n",
