@@ -38,23 +38,33 @@ static enum status add_frame(struct video *v, struct error *err)
     return movie_add(v->movie, pixels, err);
 }
 
+/* An episode; where agents end alone, until as many decisions have ended some as there are agents. */
 static enum status play(struct video *v, struct error *err)
 {
     struct player_frame frame = {.ended = false};
-    int64_t i;
+    struct env_shape shape = {0};
+    int64_t i, left;
+    bool alone;
 
+    TRY(env_def_check(v->game.setup->env, v->game.setup->env_settings, 1, &shape, err));
+    alone = shape.agents_end && shape.n_agents > 1;
+    left = alone ? shape.n_agents : 1;
     draw(v); /* for its size */
     TRY(raster_create(&v->raster, v->picture.width, v->picture.height, err));
     draw(v);
     TRY(add_frame(v, err));
-    for (i = 0; i < v->set->steps && !frame.ended; i++) {
+    for (i = 0; i < v->set->steps && left > 0; i++) {
         TRY(player_step(v->game.player, &frame, err));
-        if (!frame.ended) /* the state is then that of the next episode */
+        left -= frame.ended;
+        if (!frame.ended || alone) /* else the state is that of the next episode */
             draw(v);
         TRY(add_frame(v, err));
     }
     TRY(movie_finish(v->movie, err));
-    if (frame.ended)
+    if (alone)
+        fprintf(stderr, "wrote %s: %lld steps, %lld of which ended episodes of its agents\n", v->set->path,
+                (long long)i, (long long)(shape.n_agents - left));
+    else if (left == 0)
         fprintf(stderr, "wrote %s: an episode of %lld steps, score %g\n", v->set->path, (long long)i, frame.score);
     else
         fprintf(stderr, "wrote %s: %lld steps of an episode that continues; --video-steps shows more\n", v->set->path,

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import struct
 import subprocess
 
@@ -475,6 +476,10 @@ def test_a_video_shows_the_game(folder):
     assert "install the package libcairo2" in said and "score" not in out + said  # before it plays
     run("eval", "it.ckpt", "--video", "short.gif", "--video-steps", "2", cwd=folder)
     equal(len(read_gif(folder / "short.gif")[2]), 3)
+    # snakes end alone: one that dies first does not end the film
+    run("train", "snake", *SMALL, "-o", "snake.ckpt", cwd=folder)
+    steps, ends = re.search(r"(\d+) steps, (\d+) of which ended episodes", run("eval", "snake.ckpt", "--video", "snake.gif", cwd=folder)[1]).groups()
+    assert ends == "16" or (steps == "1000" and int(ends) > 1), (steps, ends)
 
 
 def with_ffmpeg(folder, script):
