@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 struct command {
@@ -157,6 +158,8 @@ static enum status dispatch(int argc, char **argv, struct error *err)
     if (!plays_games(command))
         return command->run(argc - 1, argv + 1, err);
     bool inherited = guard_has_children();
+    if (!inherited)
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what a game forks, also of what leaves its parent */
     env_libraries_run();
     enum status rc = command->run(argc - 1, argv + 1, err);
     if (!inherited)

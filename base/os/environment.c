@@ -18,14 +18,15 @@ static bool is_private(const char *assignment)
     return n >= 6 && strncasecmp(assignment + n - 6, "_proxy", 6) == 0;
 }
 
-char **environment_public(void)
+char **environment_public(const char *first)
 {
-    size_t n = 0, n_kept = 0;
+    size_t n = 0, n_kept = first != NULL;
     char **kept;
 
     while (environ[n] != NULL)
         n++;
-    kept = mem_array(n + 1, sizeof *kept);
+    kept = mem_array(n_kept + n + 1, sizeof *kept);
+    kept[0] = (char *)first;
     for (size_t i = 0; i < n; i++)
         if (!is_private(environ[i]))
             kept[n_kept++] = environ[i];

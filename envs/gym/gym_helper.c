@@ -53,7 +53,7 @@ static int spawn_attributes(posix_spawnattr_t *attr)
 
 static int spawn(struct gym_helper *helper, const char *python, const char *task, int theirs_fd, int memory_fd)
 {
-    char *argv[] = {(char *)python, "-c", (char *)gym_bridge, (char *)task, NULL}, **env = environment_public();
+    char *argv[] = {(char *)python, "-c", (char *)gym_bridge, (char *)task, NULL}, **env = environment_public(NULL);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     int rc = posix_spawn_file_actions_init(&actions);

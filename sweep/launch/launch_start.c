@@ -76,13 +76,13 @@ static enum status connect_ends(int ret_socket[2], int ret_log[2], struct error 
     return ST_OK;
 }
 
-enum status launch_start(const struct device_spec *spec, pid_t *ret_pid, struct proto *ret_proto, int *ret_log_fd,
-                         struct error *err)
+enum status launch_start(const struct device_spec *spec, const char *mark, pid_t *ret_pid, struct proto *ret_proto,
+                         int *ret_log_fd, struct error *err)
 {
     int sockets[2], logs[2], rc = EAGAIN;
 
     TRY(connect_ends(sockets, logs, err));
-    MEM_LOCAL char **env = environment_public();
+    MEM_LOCAL char **env = environment_public(mark);
     if (!fault_hit(FAULT_FORK))
         rc = spec->place == PLACE_HERE ? spawn_here(ret_pid, sockets[1], logs[1], env)
                                        : spawn_command(spec->command, ret_pid, sockets[1], logs[1], env);

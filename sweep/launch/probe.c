@@ -169,7 +169,7 @@ static void *attempt_main(void *arg)
     struct attempt *a = arg;
 
     a->begun_s = clock_mono_s();
-    if (launch_start(a->spec, &a->pid, &a->proto, &a->log_fd, &a->probe->why) != ST_OK)
+    if (launch_start(a->spec, NULL, &a->pid, &a->proto, &a->log_fd, &a->probe->why) != ST_OK)
         return NULL;
     (void)!try_host(a, &a->probe->why);
     end(a);

@@ -123,7 +123,7 @@ static void begin(struct slurm_nodes *n, enum step step, const char *command)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
     posix_spawn_file_actions_adddup2(&actions, fds[1], 2);
-    MEM_LOCAL char **env = environment_public();
+    MEM_LOCAL char **env = environment_public(NULL);
     rc = posix_spawn(&n->pid, "/bin/sh", &actions, NULL, argv, env);
     posix_spawn_file_actions_destroy(&actions);
     close(fds[1]);

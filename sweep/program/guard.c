@@ -11,6 +11,9 @@
  * started is alive when its end is reported. */
 #include "sweep/program/guard.h"
 
+#include "base/os/clock.h"
+#include "base/os/file.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,6 +27,7 @@
 #define SWEEPS_MAX 400 /* looks for what is left of a program, 5 ms apart */
 #define SESSION_LOOKS 10 /* the same, for what a killed guard leaves to init, which may be slow to reap it */
 #define CHILDREN_BYTES 4096
+#define ENVIRONMENT_MAX (8u << 20)
 
 /* Descriptors of a guard; of its own making from here on. */
 enum { FD_CONTROL = 3, FD_REPORT, FD_OUTPUT, FD_CHILD, FD_FIRST_FREE };
@@ -125,6 +129,51 @@ void guard_sweep_up(void)
         if (got < 0 && errno == ECHILD)
             return;
         usleep(5000);
+    }
+}
+
+static bool is_marked(pid_t pid, const char *variable)
+{
+    char path[64], *environment = NULL;
+    struct error ignored = {0};
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    bool marked = file_read_all(path, ENVIRONMENT_MAX, &environment, &n, &ignored) == ST_OK &&
+                  memmem(environment, n, variable, strlen(variable) + 1) != NULL;
+    mem_free(environment);
+    return marked;
+}
+
+uint64_t guard_mark(void)
+{
+    return (uint64_t)getpid() << 42 ^ clock_mono_ns();
+}
+
+const char *guard_mark_variable(uint64_t mark, char buf[GUARD_MARK_MAX])
+{
+    snprintf(buf, GUARD_MARK_MAX, "TRAWL_WORKER=%016llx", (unsigned long long)mark);
+    return buf;
+}
+
+void guard_sweep_marked(uint64_t mark)
+{
+    char variable[GUARD_MARK_MAX];
+    bool any = mark != 0;
+
+    guard_mark_variable(mark, variable);
+
+    for (int i = 0; any && i < SESSION_LOOKS; i++) { /* again, for what one of them has just forked */
+        struct dirent *entry;
+        DIR *d = opendir("/proc");
+        any = false;
+        while (d != NULL && (entry = readdir(d)) != NULL) {
+            pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+            if (pid > 0 && pid != getpid() && is_marked(pid, variable))
+                any = kill(pid, SIGKILL) == 0 || any;
+        }
+        if (d != NULL)
+            closedir(d);
     }
 }
 

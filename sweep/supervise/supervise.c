@@ -12,8 +12,11 @@
 #include "sweep/supervise/worker_process.h"
 #include "sweep/supervise/workers.h"
 
+#include <sys/wait.h>
+
 #define HELLO_TIMEOUT_S 60
-#define FROZEN_S 5 /* without a heartbeat, of which there is one a second: it could not obey */
+#define LATE_S 2 /* without a heartbeat, of which there is one a second: has it ended? */
+#define FROZEN_S 5 /* it could not obey */
 #define REMOTE_HELLO_S 180 /* its device may be on another kind of disk */
 #define COMMAND_HELLO_S 600 /* and its container may have to be fetched first */
 #define PING_S 5
@@ -43,11 +46,22 @@ static double hello_patience_s(const struct worker *w)
     return w->spec.place == PLACE_SSH ? HELLO_TIMEOUT_S : w->spec.place == PLACE_COMMAND ? COMMAND_HELLO_S : INFINITY;
 }
 
+/* What a game has forked may keep the socket of a dead worker open. */
+static bool has_died(const struct workers *ws, const struct worker *w)
+{
+    siginfo_t info = {0};
+
+    return w->spec.place == PLACE_HERE && w->pid > 0 && w->state != WORKER_DYING && ws->now_s - w->heard_s > LATE_S &&
+           waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == w->pid;
+}
+
 static void check_silence(const struct workers *ws, struct worker *w)
 {
     char why[100], time[32];
 
-    if (w->state == WORKER_STARTING && ws->now_s - w->started_s > hello_patience_s(w)) {
+    if (has_died(ws, w)) {
+        worker_closed(w);
+    } else if (w->state == WORKER_STARTING && ws->now_s - w->started_s > hello_patience_s(w)) {
         snprintf(why, sizeof why, "killed, it was silent for %.0f s", hello_patience_s(w));
         worker_kill(w, NULL, why);
     } else if (w->state == WORKER_READY && ws->silence_timeout_s > 0 &&

@@ -8,6 +8,7 @@
 #include "sweep/launch/device_class.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
+#include "sweep/program/guard.h"
 #include "sweep/supervise/memory_groups.h"
 #include "sweep/term.h"
 
@@ -55,13 +56,16 @@ static void close_log(struct worker *w)
 
 enum status worker_spawn(struct worker *w, struct error *err)
 {
+    char variable[GUARD_MARK_MAX];
+
     w->log_n = w->log_shown = 0;
     w->garbled = w->lost = w->killed = w->outside = w->greeted = w->leaving = w->released = false;
     w->why[0] = w->host[0] = '\0';
     w->culprit = NULL;
     w->memory_bytes = w->device_memory_bytes = 0;
     w->started_s = w->heard_s = w->busy_s = clock_mono_s();
-    TRY(launch_start(&w->spec, &w->pid, &w->proto, &w->log_fd, err));
+    w->mark = guard_mark();
+    TRY(launch_start(&w->spec, guard_mark_variable(w->mark, variable), &w->pid, &w->proto, &w->log_fd, err));
     w->proto.send_ms = SEND_PATIENCE_MS;
     w->state = WORKER_STARTING;
     if (w->groups != NULL && w->spec.place == PLACE_HERE)
@@ -232,6 +236,8 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
         }
         return false;
     }
+    if (w->spec.place == PLACE_HERE && !(got == w->pid && WIFEXITED(state) && WEXITSTATUS(state) == 0))
+        guard_sweep_marked(w->mark); /* one that ended well has done so itself */
     worker_read_log(w);
     w->cut = false;
     if (w->spec.place != PLACE_HERE && got == w->pid)

@@ -35,6 +35,7 @@ struct worker {
     const struct memory_groups *groups; /* of all workers */
     enum worker_state state;
     pid_t pid; /* 0: none */
+    uint64_t mark; /* in the environment of the process and of all that its games start */
     struct proto proto;
     char host[80]; /* where it runs, by its greeting; "": not known yet */
     bool greeted; /* its greeting came, and fits */

@@ -179,11 +179,13 @@ def test_a_node_leaves_a_study_whose_library_is_not_there(folder):
 
 
 def forking_game(folder, name, then=""):
-    """Its first step forks a process that leaves the session and forks another, waits for both, and does `then`; files are named by their pids."""
+    """Its first step forks a process that leaves the session, and that one a daemon, whose parent ends; it waits for both and does `then`. Files
+    are named by their pids."""
     return new_game(folder, name, ("state->apple_y++;", """state->apple_y++;
     {
         extern int fork(void), setsid(void), pause(void), getpid(void), pipe(int *);
         extern unsigned alarm(unsigned);
+        extern void _exit(int);
         extern long read(int, void *, unsigned long), write(int, const void *, unsigned long);
         static int n;
         int ends[2];
@@ -191,7 +193,8 @@ def forking_game(folder, name, then=""):
         if (__atomic_fetch_add(&n, 1, 5) == 0 && pipe(ends) == 0) {
             if (fork() == 0) {
                 setsid();
-                fork();
+                if (fork() == 0 && fork() != 0)
+                    _exit(0);
                 alarm(600);
                 snprintf(path, sizeof path, "%s.%%d.pid", getpid());
                 fclose(fopen(path, "w"));
@@ -228,6 +231,22 @@ def test_what_a_game_starts_ends_with_its_training(folder):
                    "minibatch_size = 256\n[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n" % library)
     run("sweep", config, "--store", folder / "forks.db", "--name", "a", "--trials", "2", "--devices", "cpu")
     assert all(map(tap.is_gone, forked(folder, "forks"))) and len(forked(folder, "forks")) > 2
+
+
+def test_what_a_game_starts_ends_with_a_killed_worker(folder):
+    library = forking_game(folder, "forks", "for (;;) pause();")
+    config = write(folder, "forks.ini", tap.TINY_SWEEP.replace("name = squared\nn = 1\n", "name = %s\n" % library))
+    process = tap.start("sweep", config, "--store", folder / "forks.db", "--name", "a", "--trials", "2", "--devices", "cpu")
+
+    tap.wait_for(lambda: len(list(folder.glob("forks.*.pid"))) == 2, process)
+    first = forked(folder, "forks")
+    assert not any(map(tap.is_gone, first))
+    worker, = tap.children(process.pid)
+    tap.kill(worker)
+    tap.wait_for(lambda: all(map(tap.is_gone, first)), process)
+    tap.wait_for(lambda: len(list(folder.glob("forks.*.pid"))) == 4, process)  # the trial runs again
+    tap.end(process, signal.SIGINT, 130)  # kills the worker, whose game does not return
+    tap.wait_for(lambda: all(map(tap.is_gone, forked(folder, "forks"))))
 
 
 def test_what_a_shell_leaves_behind_is_the_users(folder):
