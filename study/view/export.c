@@ -108,11 +108,9 @@ static void score_text(const struct trial *t, char *buf, size_t size)
 }
 
 /* Of a study of several games: which of them the trial, and the file, is of. */
-static void add_games(const struct study *study, const char *env, struct strbuf *out)
+static void add_games(const struct search *search, const char *env, struct strbuf *out)
 {
-    AT_END(search_destroy_at) struct search *search = search_create();
-
-    if (study->space != NULL && search_from_json(study->space, search, NULL) == ST_OK && search->envs.n > 0) {
+    if (search->envs.n > 0) {
         strbuf_add(out, "; of the mean over");
         for (size_t k = 0; k < search->envs.n; k++)
             strbuf_addf(out, "%s %s", k > 0 ? "," : "", search->envs.names[k]);
@@ -127,8 +125,11 @@ static void header(const struct study *study, const struct trial *t, const struc
     const bool is_program = setup_is_program(setup);
     const struct promise *p = &why->promise;
     char score[160], number[NUM_TEXT_MAX], text[PROMISE_TEXT_MAX];
+    AT_END(search_destroy_at) struct search *search = search_create();
     int64_t extended;
 
+    if (study->space != NULL && search_from_json(study->space, search, NULL) != ST_OK)
+        search->cost = SEARCH_COST_WALL; /* of another version */
     strbuf_addf(out, "; trial %lld of the study %s, picked by %.60s\n", (long long)t->number, study->name, why->rule);
     if (why->note != NULL)
         strbuf_addf(out, "; %s\n", why->note);
@@ -145,11 +146,13 @@ static void header(const struct study *study, const struct trial *t, const struc
         strbuf_addf(
             out, "; it extends trial %lld from its checkpoint: a run of this file is from the start and may differ\n",
             (long long)extended);
-    add_games(study, is_program ? setup->program.trial_env : setup->env->name, out);
+    add_games(search, is_program ? setup->program.trial_env : setup->env->name, out);
     score_text(t, score, sizeof score);
-    strbuf_addf(out, "; its run: %s %s, %lld %s, seed %lld\n; cost %s%s", study->metric, score, (long long)t->env_steps,
-                is_program ? "steps" : "env steps", (long long)t->seed, num_format_short(t->cost_s, number),
-                is_program ? "" : " s in a warm worker");
+    strbuf_addf(out, "; its run: %s %s, %lld %s, seed %lld\n; cost ", study->metric, score, (long long)t->env_steps,
+                is_program ? "steps" : "env steps", (long long)t->seed);
+    if (search->cost != SEARCH_COST_WALL)
+        strbuf_addf(out, "%s; ", study_cost_text(search->cost, study_trial_cost(search->cost, t), text));
+    strbuf_addf(out, "%s s%s", num_format_short(t->cost_s, number), is_program ? "" : " in a warm worker");
     if (isfinite(t->start_s))
         strbuf_addf(out, ", %s s from process start", num_format_short(t->start_s + t->cost_s, number));
     if (isfinite(t->eval_s))

@@ -727,8 +727,7 @@ static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struc
     const struct study_view *v = &ss->view;
     const struct sweep_settings *set = &ss->setup->sweep;
     double cost = study_view_trial_cost(v, t);
-    const char *unit = v->search.cost == SEARCH_COST_STEPS ? "steps" : "s";
-    char cost_text[32];
+    char cost_text[32], cap[32];
     bool looks = set->method != SUGGEST_RANDOM && set->method != SUGGEST_SOBOL;
 
     if (ss->cap_reported || !(set->max_cost > 0) || !(cost > set->max_cost) ||
@@ -737,12 +736,13 @@ static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struc
         return;
     ss->cap_reported = true;
     study_view_cost_text(v, cost, cost_text);
-    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, start a study with narrower "
+    study_view_cost_text(v, set->max_cost, cap);
+    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%s): %s; if more do, start a study with narrower "
              "ranges of the parameters that cost time, or with a larger cap",
-             v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
+             v->study.name, (long long)t->number, cost_text, cap,
              looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
-    event_ring_add(&s->workers.events, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name,
-                   (long long)t->number, cost_text, set->max_cost, unit);
+    event_ring_add(&s->workers.events, "%s: trial %lld cost %s, more than max_cost (%s)", v->study.name,
+                   (long long)t->number, cost_text, cap);
 }
 
 void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t i)

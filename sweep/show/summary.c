@@ -165,7 +165,7 @@ void summary_print_cap(struct study_view *v)
     size_t n_init, n_done = 0;
     double cap, cheapest = INFINITY;
     struct setup *setup;
-    char cost_text[32];
+    char cap_text[32], cost_text[32];
 
     if (study_view_setup(v, &setup, NULL) != ST_OK || !(setup->sweep.max_cost > 0))
         return;
@@ -177,8 +177,8 @@ void summary_print_cap(struct study_view *v)
             cheapest = fmin(cheapest, study_view_trial_cost(v, &v->trials[i]));
         }
     if (n_done >= n_init && isfinite(cheapest) && cheapest > cap)
-        printf("warning: no trial so far cost less than sweep.max_cost (%g %s); the cheapest took %s\n", cap,
-               study_cost_unit(v->search.cost), study_view_cost_text(v, cheapest, cost_text));
+        printf("warning: no trial so far cost less than sweep.max_cost (%s); the cheapest cost %s\n",
+               study_view_cost_text(v, cap, cap_text), study_view_cost_text(v, cheapest, cost_text));
 }
 
 /* ---- what to do next ---- */

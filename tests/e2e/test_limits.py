@@ -93,7 +93,7 @@ def test_a_cap_on_the_cost_that_no_trial_keeps_is_told(folder):
         out, err = run("sweep", config, "--store", store, "--name", name, "--trials", 5, "-q", "--sweep.n_init", 2,
                        "--sweep.max_cost", cap)
         # While it runs: once, of the first trial that may know costs.
-        equal(re.findall(r"warning: (\w+: trial \d+) cost .*, more than sweep\.max_cost \(1e-09 s\)", err), ["a: trial 2"] if told else [])
+        equal(re.findall(r"warning: (\w+: trial \d+) cost .*, more than sweep\.max_cost \(1e-06 ms\)", err), ["a: trial 2"] if told else [])
         for text in (out, run("show", name, "--store", store)[0]):
             equal("no trial so far cost less than sweep.max_cost" in text, told)
 

@@ -30,7 +30,7 @@ const struct ask_form ask_forms[ASK_VERBS] = {
                             {"metric", ASK_STR, false, "what score is"},
                             {"goal", ASK_STR, false, "maximize or minimize"},
                             {"needs", ASK_STRS, false, "metrics that the limits and the third objective need"},
-                            {"cost_unit", ASK_STR, false, "s or steps"},
+                            {"cost_unit", ASK_STR, false, "s, steps or own"},
                             {"lease", ASK_OBJECT, false, "token, and the seconds in which to report"}}},
     [ASK_REPORT] = {.verb = "report",
                     .of_trial = true,

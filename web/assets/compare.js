@@ -105,7 +105,7 @@ function recorded(group) {
 function differences(trials) {
   const keys = [...new Set(trials.flatMap((t) => Object.keys(t.params)))].filter((key) => new Set(trials.map((t) => JSON.stringify(t.params[key]))).size > 1);
   const show = (value) => (value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value));
-  return table(['trial', ...['its run', 'cost', ...keys.map((key) => key.replaceAll('_', '_\u200b'))].map((num) => ({num}))],
+  return table(['trial', ...['its run', 'training time', ...keys.map((key) => key.replaceAll('_', '_\u200b'))].map((num) => ({num}))],
     trials.map((t) => h('tr', null, h('td', null, h('a', {href: trialUrl(t.study, t.number)}, `${t.study} #${t.number}`)),
       h('td.num', null, fmt.number(t.trial.score)), h('td.num', null, fmt.duration(t.trial.cost_s)), keys.map((key) => h('td.num', null, show(t.params[key]))))));
 }

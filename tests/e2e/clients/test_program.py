@@ -325,6 +325,8 @@ def test_a_cost_in_a_unit_of_its_own(folder):
     page = folder / "own.html"
     run("report", "own", *at, "-o", page)
     assert "cost of a trial, log scale" in page.read_text() and " h</text>" not in page.read_text()
+    head = run("export", "own", *at, "--pick", "trial=0")[0]
+    assert "; cost %s; " % cost in head and re.search(r"; [0-9.e-]+ s$", head.split("; cost ")[1].splitlines()[0]), head
     run("export", "own", *at, "-o", folder / "own.csv")
     run("import", folder / "own.csv", "--study", "again", "--config", folder / "own.ini", "--store", folder / "new.db")
     equal([(t["score"], t["device_s"], t["on_front"]) for t in show(folder / "new.db", "again")["trials"]],

@@ -5,7 +5,7 @@ import {h} from '../dom.js';
 
 /* studies: of /compare, in its order; attained: its rows. */
 export async function showFronts(el, answer) {
-  const c = colors(), isTime = answer.cost_unit !== 'steps', up = answer.direction === 'maximize';
+  const c = colors(), isTime = answer.cost_unit === 's', up = answer.direction === 'maximize';
   const points = answer.studies.flatMap((s, k) => s.front.map((p) => ({...p, k}))), groups = [...new Set(answer.attained.map((r) => r.group))];
   if (!points.length) { el.replaceChildren(h('p.soft', null, 'None of these studies has a front yet.')); return {destroy() {}}; }
   const costs = points.map((p) => p.cost), scores = points.flatMap((p) => [p.score, p.lo, p.hi]).filter(Number.isFinite);
@@ -42,7 +42,7 @@ export async function showFronts(el, answer) {
   return mount(layer, {
     height: 380, data,
     scales: [{name: 'x', type: 'log', domain: xd, range: 'width', zero: false}, {name: 'y', type: 'linear', domain: [sl - pad, sh + pad], range: 'height', zero: false}],
-    axes: [{orient: 'bottom', scale: 'x', title: isTime ? 'cost of a trial, log scale' : 'cost in env steps, log scale', titleAnchor: 'end', values: ticks,
+    axes: [{orient: 'bottom', scale: 'x', title: answer.cost_unit === 'steps' ? 'cost in env steps, log scale' : 'cost of a trial, log scale', titleAnchor: 'end', values: ticks,
       encode: {labels: {update: {text: {signal: isTime ? SECONDS_LABEL : "format(datum.value, '~s')"}}}}},
     {orient: 'left', scale: 'y', grid: true, domain: false, ticks: false, tickCount: 6, title: `expected ${answer.metric}`}],
     marks: [{type: 'group', encode: {update: {width: {signal: 'width'}, height: {signal: 'height'}, clip: {value: true}}}, marks}],
