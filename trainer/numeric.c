@@ -68,9 +68,10 @@ static enum status numeric_report(struct trainer *t, const char *what, const voi
                 what, (double)value, at, n, t->count.env_steps, t->count.updates, gradient_advice(t));
 }
 
-/* Rows of `row` numbers that the game gave, of an observation those from number `first` on. */
+/* Rows of `row` numbers that the game gave, of an observation those from number `first` on; by: the option that has
+ * scaled them, and may have overflowed, or NULL. */
 static enum status numeric_report_game(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
-                                       size_t row, size_t first, const char *scale, struct error *err)
+                                       size_t row, size_t first, const char *scale, const char *by, struct error *err)
 {
     size_t at = n;
     float value = 0.0f;
@@ -79,10 +80,15 @@ static enum status numeric_report_game(struct trainer *t, const char *what, cons
         TRY(numeric_scan(t, x, size, n, LARGE, &at, &value, err));
     if (at == n)
         return ST_OK;
+    if (isfinite(value))
+        return FAIL(err, ST_NUMERIC,
+                    "training broke down at env step %" PRId64 " (update %" PRId64 "): number %zu of %s is %g; %s",
+                    t->count.env_steps, t->count.updates, first + at % row, what, (double)value, scale);
     return FAIL(err, ST_NUMERIC,
-                "training broke down at env step %" PRId64 " (update %" PRId64 "): number %zu of %s is %g; %s",
+                "training broke down at env step %" PRId64 " (update %" PRId64 "): number %zu of %s is %g; the game "
+                "gave it%s%s; `trawl env check` plays the game and looks for the cause",
                 t->count.env_steps, t->count.updates, first + at % row, what, (double)value,
-                isfinite(value) ? scale : "the game gave it; `trawl env check` plays the game and looks for the cause");
+                by != NULL ? ", or its numbers are too large for " : "", by != NULL ? by : "");
 }
 
 static enum status numeric_report_observations(struct trainer *t, size_t n, struct error *err)
@@ -91,13 +97,14 @@ static enum status numeric_report_observations(struct trainer *t, size_t n, stru
     static const char scale[] =
         "a network learns best from about [-1, 1]: scale it in the game, or set policy.norm_obs = true";
     const struct policy *p = &t->policy;
+    const char *by = p->set.norm_obs ? "policy.norm_obs" : NULL;
     size_t D = p->obs_size, floats = p->n_floats * p->n_frames;
 
     if (p->byte_scale == 0.0f)
-        return numeric_report_game(t, what, t->mb.obs, t->ops->act_size, n * D, D, 0, scale, err);
+        return numeric_report_game(t, what, t->mb.obs, t->ops->act_size, n * D, D, 0, scale, by, err);
     for (size_t i = 0; i < n && floats > 0; i++) { /* bytes are numbers, whatever they are */
         const float *end = policy_obs_at(p, t->mb.obs, i + 1);
-        TRY(numeric_report_game(t, what, end - floats, sizeof *end, floats, floats, D - floats, scale, err));
+        TRY(numeric_report_game(t, what, end - floats, sizeof *end, floats, floats, D - floats, scale, by, err));
     }
     return ST_OK;
 }
@@ -115,7 +122,7 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     t->n_looked = 0;
     TRY(numeric_report_observations(t, M, err));
     TRY(numeric_report_game(t, "the rewards", t->roll.rewards, f, t->horizon * t->n_agents, t->n_agents, 0, reward,
-                            err));
+                            t->set.scale_reward ? "train.scale_reward" : NULL, err));
     for (size_t i = 0; i < p->n_tensors; i++) {
         snprintf(name, sizeof name, "weight tensor %s", p->names[i]);
         TRY(numeric_report(t, name, t->params + p->tensors[i].offset, f, p->tensors[i].rows * p->tensors[i].cols, err));

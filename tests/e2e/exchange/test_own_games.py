@@ -462,6 +462,9 @@ def test_numbers_that_are_none_are_the_games(folder):
     for i, change in enumerate((("obs[2] = ", "obs[2] = 0.0f / 0.0f + "), ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"))):
         library = new_game(folder, "none%d" % i, change)
         fails("the game gave it; `trawl env check`", "train", library, "-q", "--train.device", "cpu", code=1)
+    library = new_game(folder, "sums", ("!step->ended ? 0.0f", "!step->ended ? 3e38f"))  # whose discounted sums overflow
+    fails("the game gave it, or its numbers are too large for train.scale_reward; ", "train", library, "-q", "--train.device", "cpu",
+          "--train.scale_reward", "true", code=1)
 
 
 def test_shapes_that_are_none_are_refused(folder):
