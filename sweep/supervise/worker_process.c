@@ -23,6 +23,8 @@
 #define SEND_PATIENCE_MS 2000 /* how long one may take no messages; its socket holds those of many trials */
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
 #define COMMAND_PATIENCE_S 10 /* the same for a command that connects to one elsewhere */
+#define CHATTER_LINES 20 /* that its games print are shown */
+#define LAST_LINES 10 /* the same of one that died, <= CHATTER_LINES */
 #define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
 static cJSON *open_message(const struct worker *w, const char *config_text)
@@ -59,6 +61,7 @@ enum status worker_spawn(struct worker *w, struct error *err)
     char variable[GUARD_MARK_MAX];
 
     w->log_n = w->log_shown = 0;
+    w->n_chatter = 0;
     w->garbled = w->lost = w->killed = w->outside = w->greeted = w->leaving = w->released = false;
     w->why[0] = w->host[0] = '\0';
     w->culprit = NULL;
@@ -223,6 +226,58 @@ static void explain_end(struct worker *w, bool reaped, int state, char *ret_how,
         snprintf(ret_how, size, "it is gone");
 }
 
+/* To our stderr: the program's own lines, and the first of others. What games print at each step would bury all else. */
+static void show_line(struct worker *w, const char *line)
+{
+    char named[WORKER_LOG_BYTES + 256];
+
+    if (w->spec.place == PLACE_HERE)
+        snprintf(named, sizeof named, "%s", line);
+    else
+        snprintf(named, sizeof named, "%s%s%s%s: %s", w->spec.label, w->host[0] != '\0' ? " (" : "", w->host,
+                 w->host[0] != '\0' ? ")" : "", line);
+    w->n_chatter += w->greeted && strncmp(line, "trawl: ", 7) != 0;
+    if (w->n_chatter <= CHATTER_LINES || strncmp(line, "trawl: ", 7) == 0) {
+        term_print(named);
+        return;
+    }
+    if (w->n_chatter == CHATTER_LINES + 1)
+        log_info("%s: its games have printed %d lines; further ones are left out, but for the last if it dies "
+                 "(TRAWL_DEBUG=1 shows all)",
+                 w->spec.label, CHATTER_LINES);
+    log_debug("%s", named);
+}
+
+/* Passes whole lines on. */
+static void show_log(struct worker *w, bool all)
+{
+    for (;;) {
+        char line[WORKER_LOG_BYTES + 1];
+        const char *from = w->log + w->log_shown, *end = memchr(from, '\n', w->log_n - w->log_shown);
+        size_t n = end != NULL ? (size_t)(end - from) : w->log_n - w->log_shown;
+        if (end == NULL && (!all || n == 0))
+            return;
+        memcpy(line, from, n);
+        line[n] = '\0';
+        show_line(w, line);
+        w->log_shown += n + (end != NULL);
+    }
+}
+
+/* The end of the log of a worker that died, where lines of it were left out. */
+static void show_last_lines(struct worker *w)
+{
+    size_t from = w->log_n;
+
+    if (w->n_chatter <= CHATTER_LINES)
+        return;
+    for (int lines = 0; from > 0 && (lines += w->log[from - 1] == '\n') <= LAST_LINES; from--) {
+    }
+    w->n_chatter = 0;
+    w->log_shown = from;
+    show_log(w, true);
+}
+
 bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
 {
     int state = 0;
@@ -236,9 +291,12 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
         }
         return false;
     }
-    if (w->spec.place == PLACE_HERE && !(got == w->pid && WIFEXITED(state) && WEXITSTATUS(state) == 0))
-        guard_sweep_marked(w->mark); /* one that ended well has done so itself */
+    bool ended_well = got == w->pid && WIFEXITED(state) && WEXITSTATUS(state) == 0;
+    if (w->spec.place == PLACE_HERE && !ended_well)
+        guard_sweep_marked(w->mark); /* else it has done so itself */
     worker_read_log(w);
+    if (!ended_well)
+        show_last_lines(w);
     w->cut = false;
     if (w->spec.place != PLACE_HERE && got == w->pid)
         explain_remote_end(w, state, ret_how, size);
@@ -249,28 +307,6 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
     proto_destroy(&w->proto);
     close_log(w);
     return true;
-}
-
-/* Passes whole lines on to our stderr. */
-static void show_log(struct worker *w, bool all)
-{
-    for (;;) {
-        char line[WORKER_LOG_BYTES + 1], named[WORKER_LOG_BYTES + 256];
-        const char *from = w->log + w->log_shown, *end = memchr(from, '\n', w->log_n - w->log_shown);
-        size_t n = end != NULL ? (size_t)(end - from) : w->log_n - w->log_shown;
-        if (end == NULL && (!all || n == 0))
-            return;
-        memcpy(line, from, n);
-        line[n] = '\0';
-        if (w->spec.place != PLACE_HERE) {
-            snprintf(named, sizeof named, "%s%s%s%s: %s", w->spec.label, w->host[0] != '\0' ? " (" : "", w->host,
-                     w->host[0] != '\0' ? ")" : "", line);
-            term_print(named);
-        } else {
-            term_print(line);
-        }
-        w->log_shown += n + (end != NULL);
-    }
 }
 
 /* Frees n bytes of the log by dropping the oldest lines. */

@@ -55,6 +55,7 @@ struct worker {
     size_t talks_at, logs_at; /* of its socket and log among the descriptors of the last poll; SIZE_MAX: not there */
     bool talks, ends; /* in this round: there may be messages; it is reaped if it can be */
     size_t log_shown; /* bytes of log that were logged */
+    int64_t n_chatter; /* lines that its games printed */
     double started_s, heard_s, dying_s; /* by the monotonic clock */
     double busy_s; /* when it last had a trial, or began */
     double pinged_s;

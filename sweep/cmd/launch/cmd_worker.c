@@ -289,6 +289,7 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* the last lines of a game that crashes are in the log */
     rc = argc == 2 && strcmp(argv[1], "--stdio") == 0 ? take_stdio(pool, &in_fd, &out_fd, err)
                                                       : take_socket(&in_fd, &out_fd, err);
     if (rc != ST_OK) {

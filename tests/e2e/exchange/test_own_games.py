@@ -479,6 +479,22 @@ def test_shapes_that_are_none_are_refused(folder):
             assert text in out, (words, text, out)
 
 
+def test_what_a_game_prints_does_not_bury_the_sweep(folder):
+    """Its first lines are shown, and the last ones if it crashes, also from a buffer of stdout."""
+    library = new_game(folder, "loud", ("state->apple_y++;", """state->apple_y++;
+    {
+        static int n;
+        printf("line %d of the game\\n", ++n);
+        if (n == 3000)
+            __builtin_abort();
+    }"""))
+    config = write(folder, "loud.ini", tap.TINY_SWEEP.replace("name = squared\nn = 1\n", "name = %s\n" % library))
+    _, err = run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 1, "--devices", "cpu", code=1)
+    lines = [int(line.split()[1]) for line in err.splitlines() if line.endswith(" of the game")]
+    equal(lines, [*range(1, 21), *range(2991, 3001)])
+    assert "its games have printed 20 lines" in err and "3000 of the game" in json.dumps(show(folder / "s.db")), err
+
+
 def test_a_crash_costs_its_trial(folder):
     """A game of width 9 crashes after some steps, one of width 11 hangs; the others end, and so does the sweep."""
     write(folder, "apples.log", "")
