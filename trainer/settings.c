@@ -157,7 +157,9 @@ static const struct opt_def train_defs[] = {
     ROW_FLOAT(prio_beta0, "0.4", 0, 1, OPT_LINEAR, 0, 1, "",
               "Corrects for the preference by this exponent at the start.", .depends = "train.prio_alpha > 0"),
     ROW_ENUM(device, "auto", "auto|cpu|cuda", OPT_FIXED,
-             "Chooses the device; auto: a GPU where there is one, else the CPU.", .also = "gpu=cuda"),
+             "Chooses the device; auto: a GPU where there is one, else the CPU. Of several GPUs cuda is the first that "
+             "CUDA_VISIBLE_DEVICES leaves; a sweep is given others by --devices cuda:N.",
+             .also = "gpu=cuda|cuda:0=cuda"),
     ROW_INT(devices, "1", 1, KERN_RANKS_MAX, OPT_POW2, 1, 8, "devices",
             "Trains on this many devices at a time, of this machine or of several hosts (docs/cuda.md), each with its "
             "share of the agents and of every "

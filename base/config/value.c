@@ -117,9 +117,10 @@ static enum status fail_enum(const struct opt_def *opt, const char *key, const c
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", one);
     }
     if (near[0] != '\0')
-        return FAIL(err, ST_CONFIG, "%s: %s is \"%.*s\", allowed is one of %s; did you mean %s?", origin, key,
-                    SHOWN_MAX, value, list, near);
-    return FAIL(err, ST_CONFIG, "%s: %s is \"%.*s\", allowed is one of %s", origin, key, SHOWN_MAX, value, list);
+        return FAIL(err, ST_CONFIG, "%s: %s is \"%.*s\", allowed is one of %s; did you mean %s? (%s)", origin, key,
+                    SHOWN_MAX, value, list, near, opt->help);
+    return FAIL(err, ST_CONFIG, "%s: %s is \"%.*s\", allowed is one of %s (%s)", origin, key, SHOWN_MAX, value, list,
+                opt->help);
 }
 
 static enum status fail_parse(const struct opt_def *opt, const char *key, const char *value, const char *origin,

@@ -80,9 +80,9 @@ TEST(values_out_of_range_or_type)
     assert_bad("[train]\nhorizon = 1e30\n", "x.ini:2: train.horizon is 1e30, a whole number is needed...");
     assert_bad("[train]\nanneal_lr = maybe\n", "x.ini:2: train.anneal_lr is \"maybe\", true or false is needed");
     assert_bad("[train]\noptimizer = adma\n",
-               "x.ini:2: train.optimizer is \"adma\", allowed is one of adam, muon; did you mean adam?");
+               "x.ini:2: train.optimizer is \"adma\", allowed is one of adam, muon; did you mean adam? (Update rule.)");
     assert_bad("[train]\noptimizer = lamb8888\n",
-               "x.ini:2: train.optimizer is \"lamb8888\", allowed is one of adam, muon");
+               "x.ini:2: train.optimizer is \"lamb8888\", allowed is one of adam, muon (Update rule.)");
 }
 
 TEST(repeats_are_contradictions)
@@ -153,7 +153,8 @@ TEST(sweep_sections_are_checked)
     assert_bad("[sweep.train.seed]\ndistribution = log\nmin = 1\n",
                "x.ini:1: train.seed has no usual range to sweep; write distribution, min and max");
     assert_bad("[sweep.train.optimizer]\nvalues = adam, moun\n",
-               "x.ini:2: sweep.train.optimizer.values is \"moun\", allowed is one of adam, muon; did you mean muon?");
+               "x.ini:2: sweep.train.optimizer.values is \"moun\", allowed is one of adam, muon; did you mean muon? "
+               "(Update rule.)");
     assert_bad("[sweep.train.optimizer]\nmin = adam\n", "x.ini:2: train.optimizer is categorical and has no min...");
     assert_bad("[sweep.train.optimizer]\ndistribution = uniform\n", "x.ini:2: train.optimizer is no number...");
     assert_bad("[sweep.train.horizon]\nvalues = 8,,16\n", "x.ini:2: sweep.train.horizon.values has an empty...");

@@ -109,5 +109,7 @@ def test_hints_name_what_helps(folder):
     out, _ = run("train", "cartpole", "--train.device", "gpu", "--print-config")
     equal(values(out)["train.device"], "cuda")
     fails("train", "cartpole", "--train.device", "gpuu", code=2, says="allowed is one of auto, cpu, cuda")
+    fails("train", "cartpole", "--train.device", "cuda:1", code=2, says=("did you mean cuda?", "CUDA_VISIBLE_DEVICES", "--devices cuda:N"))
+    assert "device = cuda\n" in run("train", "cartpole", "--train.device", "cuda:0", "--print-config")[0]
     err = fails("train", "--resume", path, "--train.optimizer", "adam", code=2, says="made with train.optimizer muon, this run has adam")
     assert "number of the choice" not in err
