@@ -6,7 +6,6 @@
 #include "base/text/words.h"
 
 #include <ctype.h>
-#include <strings.h>
 
 struct config *config_create(void)
 {

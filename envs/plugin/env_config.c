@@ -2,7 +2,6 @@
 #include "envs/plugin/env_config.h"
 
 #include "base/config/config.h"
-#include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/library.h"

@@ -12,8 +12,6 @@
 #include "gp/model/exp.h"
 #include "gp/model/model_priv.h"
 
-#include "gp/gp_priv.h"
-
 #define ROWS_MIN 32 /* below it there is one level of noise */
 #define ROUNDS 3 /* of EM */
 #define WIDTH_WIDE 0.5 /* in standard deviations of the outputs */

@@ -3,7 +3,6 @@
 
 #include "gp/gp.h"
 #include "study/setup/outcomes.h"
-#include "study/program/program_settings.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"

@@ -7,7 +7,6 @@
 #include "base/config/opt.h"
 #include "base/rng.h"
 #include "base/text/strbuf.h"
-#include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/space/search.h"
 #include "study/space/search_expr.h"

@@ -11,7 +11,6 @@
 
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #define REPLY_MAX_DEFAULT (16u << 20)
 #define REDIRECTS_MAX 3

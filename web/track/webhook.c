@@ -18,7 +18,6 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <strings.h>
-#include <time.h>
 
 #define REQUESTS_PER_MINUTE 120
 #define ROWS_MAX 500

@@ -1,6 +1,5 @@
 /* cmd_env.c - `trawl env`: its commands, of which describe and play are for programs. */
 #include "base/base.h"
-#include "envs/envs.h"
 #include "envs/plugin/describe.h"
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"

@@ -19,8 +19,6 @@
 #include "sweep/control/command/submit.h"
 #include "sweep/controller/sched_study.h"
 
-#include <unistd.h>
-
 struct import_cmd {
     const char *path, *store_path, *study, *config, *from;
     struct import_columns columns;

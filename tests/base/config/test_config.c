@@ -1,5 +1,4 @@
 /* test_config.c - what loads: the ini dialect, layers, several files, sweep sections, and writing what loads again. */
-#include <unistd.h>
 #include <wordexp.h>
 
 #include "base/base.h"

@@ -3,7 +3,6 @@
 #include "sweep/worker/gate.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include "tests/unit_test.h"
 
