@@ -238,7 +238,7 @@ static enum status find_teacher(const struct sweep_bench *b, const struct proble
 static enum status play_problem(const struct sweep_bench *b, const char *name, const struct names *methods,
                                 struct error *err)
 {
-    struct problem problem, other = {0};
+    AT_END(problem_close) struct problem problem = {0}, other = {0};
     struct known known;
     struct teacher teacher = {0};
     enum status rc = problem_open(&problem, name, b->data, err);
@@ -250,21 +250,20 @@ static enum status play_problem(const struct sweep_bench *b, const char *name, c
         error_clear(err);
         return ST_OK;
     }
-    THEN(rc, known_load(&known, b->fronts, name, err));
-    THEN(rc, find_teacher(b, &problem, &other, &known, &teacher, err));
-    for (size_t m = 0; rc == ST_OK && m < methods->n; m++) {
+    TRY(rc);
+    TRY(known_load(&known, b->fronts, name, err));
+    TRY(find_teacher(b, &problem, &other, &known, &teacher, err));
+    for (size_t m = 0; m < methods->n; m++) {
         struct tally tally = {0};
-        for (int64_t seed = b->first_seed; rc == ST_OK && seed < b->first_seed + b->seeds; seed++) {
-            rc = play_one(b, &problem, &teacher, &known, methods->v[m], seed, &tally, err);
-            if (rc == ST_OK && signals_stop())
-                rc = FAIL(err, ST_INTERRUPTED, "stopped; finished studies were printed");
+        for (int64_t seed = b->first_seed; seed < b->first_seed + b->seeds; seed++) {
+            TRY(play_one(b, &problem, &teacher, &known, methods->v[m], seed, &tally, err));
+            if (signals_stop())
+                return FAIL(err, ST_INTERRUPTED, "stopped; finished studies were printed");
         }
-        if (rc == ST_OK && !b->json)
+        if (!b->json)
             tally_print(&tally, name, methods->v[m]);
     }
-    problem_close(&problem);
-    problem_close(&other);
-    return rc;
+    return ST_OK;
 }
 
 static enum status sweep_run(const struct sweep_bench *b, struct error *err)

@@ -43,4 +43,11 @@ enum status comparison_make(struct study_view *const *views, size_t n, struct co
 /* May this option differ between studies of one search under several seeds? Those of their seeds, devices and ends. */
 bool comparison_may_differ(const char *key);
 void comparison_free(struct comparison *comparison);
+/* COMPARISON(c): a pointer to one, which is large; it is freed when its block ends, however it is left. */
+#define COMPARISON(c) AT_END(comparison_free_at) struct comparison *c = mem_alloc(sizeof *c)
+static inline void comparison_free_at(struct comparison **comparison)
+{
+    comparison_free(*comparison);
+    mem_free(*comparison);
+}
 cJSON *comparison_to_json(const struct comparison *comparison);

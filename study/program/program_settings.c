@@ -185,27 +185,26 @@ static const char *field_of(const struct config *config, const struct opt_def *d
 /* "adam, sgd" as "adam|sgd". */
 static enum status take_choices(struct opt_def *def, const char *values, const char *origin, struct error *err)
 {
-    enum status rc = ST_OK;
     STRBUF(list, CHOICES_MAX_BYTES);
 
-    for (const char *at = values; rc == ST_OK; at++) {
+    for (const char *at = values;; at++) {
         size_t n;
         at += strspn(at, " \t");
         n = strcspn(at, ",");
         while (n > 0 && isblank((unsigned char)at[n - 1]))
             n--;
         if (n == 0 || strcspn(at, " \t|") < n)
-            rc = FAIL(err, ST_CONFIG,
-                      "%s: the values of %s are \"%.80s\"; write values = a, b, c, each without blanks and '|'", origin,
-                      def->key, values);
+            return FAIL(err, ST_CONFIG,
+                        "%s: the values of %s are \"%.80s\"; write values = a, b, c, each without blanks and '|'",
+                        origin, def->key, values);
         strbuf_addf(&list, "%s%.*s", list.len > 0 ? "|" : "", (int)n, at);
         at += strcspn(at, ",");
         if (*at == '\0')
             break;
     }
-    THEN(rc, strbuf_status(&list, "a list of values", err));
-    def->choices = rc == ST_OK ? strbuf_take(&list) : NULL;
-    return rc;
+    TRY(strbuf_status(&list, "a list of values", err));
+    def->choices = strbuf_take(&list);
+    return ST_OK;
 }
 
 /* Where a range starts when neither mean nor [param] says: in its middle, on its own scale. */

@@ -169,7 +169,6 @@ static enum status compare_fixed(const char *from, const struct study_view *old,
     const struct opt_table *tables[SETUP_TRIAL_TABLES];
     size_t n_tables = setup_trial_tables(setup, tables);
     const struct config *theirs = old->setup->config, *ours = setup->config;
-    enum status rc;
     STRBUF(far, OUTPUT_MAX_BYTES);
     STRBUF(near, OUTPUT_MAX_BYTES);
 
@@ -185,42 +184,39 @@ static enum status compare_fixed(const char *from, const struct study_view *old,
                 strbuf_addf(list, "%s%s is %s there and %s here", list->len > 0 ? ", " : "", key,
                             config_peek(theirs, key), config_peek(ours, key));
         }
-    rc = strbuf_status(&far, "a list of options", err);
-    THEN(rc, strbuf_status(&near, "a list of options", err));
-    if (rc == ST_OK && far.len > 0)
-        rc = FAIL(err, ST_CONFIG,
-                  "--from %s: its trials are poor evidence for this study: %s; set the same here, or search it with a "
-                  "section [sweep.SECTION.KEY] whose range holds both",
-                  from, far.text);
-    else if (rc == ST_OK && near.len > 0)
+    TRY(strbuf_status(&far, "a list of options", err));
+    TRY(strbuf_status(&near, "a list of options", err));
+    if (far.len > 0)
+        return FAIL(err, ST_CONFIG,
+                    "--from %s: its trials are poor evidence for this study: %s; set the same here, or search it with "
+                    "a section [sweep.SECTION.KEY] whose range holds both",
+                    from, far.text);
+    if (near.len > 0)
         log_warn("--from %s: its trials count as near ones: %s", from, near.text);
-    return rc;
+    return ST_OK;
 }
 
 enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
                              const struct search *search, struct error *err)
 {
-    struct study_view old = {0};
+    AT_END(study_view_free) struct study_view old = {0};
     struct setup *theirs = NULL;
     struct study study;
-    enum status rc = store_study_find(store, from, &study, err);
 
-    THEN(rc, study_view_begin(&study, store_path(store), &old, err));
-    THEN(rc, study_view_setup(&old, &theirs, err));
-    if (rc == ST_OK && is_another_game(&old, theirs, setup, search)) {
+    TRY(store_study_find(store, from, &study, err));
+    TRY(study_view_begin(&study, store_path(store), &old, err));
+    TRY(study_view_setup(&old, &theirs, err));
+    if (is_another_game(&old, theirs, setup, search)) {
         log_info("--from %s: scores of another game, or of other settings of it, cannot be compared: this study tries "
                  "configs of its front once its own runs rank configs as that study does",
                  from);
-        goto done;
+        return ST_OK;
     }
-    if (rc == ST_OK &&
-        (strcmp(old.study.metric, setup->sweep.metric) != 0 || old.study.maximize != (setup->sweep.goal == 0)))
-        rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
-                  from, old.study.metric, study_direction(&old.study));
-    THEN(rc, compare_fixed(from, &old, setup, search, err));
-done:
-    study_view_free(&old);
-    return rc;
+    if (strcmp(old.study.metric, setup->sweep.metric) != 0 || old.study.maximize != (setup->sweep.goal == 0))
+        return FAIL(err, ST_CONFIG,
+                    "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here", from,
+                    old.study.metric, study_direction(&old.study));
+    return compare_fixed(from, &old, setup, search, err);
 }
 
 static bool inside(const struct space *space, const double *x)

@@ -43,25 +43,23 @@ static enum status export_trial(const char *store, const char *study, const char
     AT_END(study_view_free) struct study_view view = {0};
     struct export_reason why = {.rule = rule};
     struct gp_picked picked = {0};
-    enum status rc = study_view_open(store, study, &view, err);
     STRBUF(out, OUTPUT_MAX_BYTES);
 
-    THEN(rc, study_view_advise(&view, err));
-    if (rc == ST_OK && (rc = export_pick(&view, rule, &picked, err)) != ST_OK)
-        error_prefix(err, "export");
-    if (rc == ST_OK) {
-        why.note = picked.note;
-        why.store_path = view.store_path;
-        study_view_promise(&view, picked.i, &why.promise);
-        rc = export_build(&view.study, &view.trials[picked.i], &why, format, &out, err);
-    }
-    if (rc == ST_OK && path != NULL)
-        rc = file_write_all(path, out.text, out.len, err);
-    else if (rc == ST_OK)
-        fwrite(out.text, 1, out.len, stdout);
-    if (rc == ST_OK && path != NULL)
+    TRY(study_view_open(store, study, &view, err));
+    TRY(study_view_advise(&view, err));
+    if (export_pick(&view, rule, &picked, err) != ST_OK)
+        return error_prefix(err, "export");
+    why.note = picked.note;
+    why.store_path = view.store_path;
+    study_view_promise(&view, picked.i, &why.promise);
+    TRY(export_build(&view.study, &view.trials[picked.i], &why, format, &out, err));
+    if (path != NULL) {
+        TRY(file_write_all(path, out.text, out.len, err));
         print_promise(&view, &view.trials[picked.i], &why, store, path);
-    return rc;
+    } else {
+        fwrite(out.text, 1, out.len, stdout);
+    }
+    return ST_OK;
 }
 
 /* The policy of the trial that the rule picks, from the checkpoint that it left. */

@@ -76,19 +76,18 @@ static void add_dialect(struct strbuf *out)
 enum status cmd_reference(int argc, char **argv, struct error *err)
 {
     AT_END(setup_destroy_at) struct setup *setup = NULL;
-    enum status rc = setup_create(&setup, err);
 
     (void)argc;
     (void)argv;
     STRBUF(out, OUTPUT_MAX_BYTES);
     strbuf_add(&out, head);
-    THEN(rc, config_add_table(setup->config, &frames_opt_table, err));
-    THEN(rc, config_write_reference(setup->config, &out, err));
-    for (size_t i = 0; rc == ST_OK && i < env_count(); i++)
-        rc = add_game(env_at(i), &out, err);
+    TRY(setup_create(&setup, err));
+    TRY(config_add_table(setup->config, &frames_opt_table, err));
+    TRY(config_write_reference(setup->config, &out, err));
+    for (size_t i = 0; i < env_count(); i++)
+        TRY(add_game(env_at(i), &out, err));
     add_dialect(&out);
-    THEN(rc, strbuf_status(&out, "the option reference", err));
-    if (rc == ST_OK)
-        fputs(out.text, stdout);
-    return rc;
+    TRY(strbuf_status(&out, "the option reference", err));
+    fputs(out.text, stdout);
+    return ST_OK;
 }

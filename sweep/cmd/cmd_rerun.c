@@ -63,25 +63,24 @@ static enum status load_seeds(struct rerun *r, struct store *store, struct error
 
 static enum status load(struct rerun *r, const char *name, struct error *err)
 {
-    struct store *store = NULL;
-    enum status rc = store_open_reader(&store, r->store_path, err);
+    AT_END(store_close_at) struct store *store = NULL;
 
-    THEN(rc, store_study_find(store, name, &r->study, err));
-    if (rc == ST_OK && strcmp(r->study.method, TRAIN_TRACK_METHOD) == 0)
-        rc = FAIL(err, ST_USAGE,
-                  "rerun: %s is a training alone, whose result is not in the store; train its config again", name);
-    THEN(rc, load_search(r, err));
-    THEN(rc, store_trial_find(store, r->study.id, r->number, &r->trial, err));
-    if (rc == ST_OK && r->trial.state < TRIAL_DONE)
-        rc = FAIL(err, ST_USAGE, "rerun: trial %lld of %s is %s; only one that has ended has a result to compare with",
-                  (long long)r->number, name, trial_state_name(r->trial.state));
-    THEN(rc, store_checkpoint_path(store, r->trial.id, &r->checkpoint, err));
-    if (rc == ST_OK && r->n_seeds > 0)
-        rc = load_seeds(r, store, err);
-    store_close(store);
-    THEN(rc, trial_setup(&r->trial, &r->setup, err));
-    THEN(rc, keep_threads(r, err));
-    return rc;
+    TRY(store_open_reader(&store, r->store_path, err));
+    TRY(store_study_find(store, name, &r->study, err));
+    if (strcmp(r->study.method, TRAIN_TRACK_METHOD) == 0)
+        return FAIL(err, ST_USAGE,
+                    "rerun: %s is a training alone, whose result is not in the store; train its config again", name);
+    TRY(load_search(r, err));
+    TRY(store_trial_find(store, r->study.id, r->number, &r->trial, err));
+    if (r->trial.state < TRIAL_DONE)
+        return FAIL(err, ST_USAGE,
+                    "rerun: trial %lld of %s is %s; only one that has ended has a result to compare with",
+                    (long long)r->number, name, trial_state_name(r->trial.state));
+    TRY(store_checkpoint_path(store, r->trial.id, &r->checkpoint, err));
+    if (r->n_seeds > 0)
+        TRY(load_seeds(r, store, err));
+    TRY(trial_setup(&r->trial, &r->setup, err));
+    return keep_threads(r, err);
 }
 
 /* Weights can be compared with the trial's own checkpoint alone. */

@@ -123,24 +123,19 @@ static enum status take_devices(struct sweep_cmd *s, const struct setup *setup, 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
     AT_END(submission_free) struct submission submission = {0};
-    struct search *search;
-    enum status rc;
+    AT_END(search_destroy_at) struct search *search = search_create();
 
     TRY(submission_make(s->setup, s->name, s->from, &submission, err));
-    search = search_create();
-    rc = search_from_json(submission.study.space, search, err);
-    THEN(rc, search_bind(search, s->setup, err));
-    if (rc == ST_OK) /* a study of which no trial can run is not stored */
-        rc = take_devices(s, s->setup, search, err);
-    search_destroy(search);
-    if (rc == ST_OK && s->from != NULL && !store_may_exist(s->store_path))
-        rc = FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
-                  s->store_path, s->from);
-    THEN(rc, store_open_controller(&s->store, s->store_path, err));
-    THEN(rc, slurm_nodes_create(&s->sched->launcher, &s->setup->sweep, store_path(s->store), s->name, err));
-    THEN(rc, submission_store(s->store, &submission, err));
-    THEN(rc, open_study(s, s->name, err));
-    return rc;
+    TRY(search_from_json(submission.study.space, search, err));
+    TRY(search_bind(search, s->setup, err));
+    TRY(take_devices(s, s->setup, search, err)); /* a study of which no trial can run is not stored */
+    if (s->from != NULL && !store_may_exist(s->store_path))
+        return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
+                    s->store_path, s->from);
+    TRY(store_open_controller(&s->store, s->store_path, err));
+    TRY(slurm_nodes_create(&s->sched->launcher, &s->setup->sweep, store_path(s->store), s->name, err));
+    TRY(submission_store(s->store, &submission, err));
+    return open_study(s, s->name, err);
 }
 
 /* "1e-8" and "0.00000001" are the same value. */
@@ -250,16 +245,14 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
         error_clear(err);
         rc = store_open_controller(&reader, s->store_path, err);
     }
-    THEN(rc, store_study_find(reader, s->resume, &study, err));
-    THEN(rc, search_from_json(study.space, search, err));
-    if (rc == ST_OK) {
-        strbuf_add(&text, study.config);
-        search_to_ini(search, &text);
-        rc = strbuf_status(&text, "the study's config", err);
-    }
+    TRY(rc);
+    TRY(store_study_find(reader, s->resume, &study, err));
+    TRY(search_from_json(study.space, search, err));
+    strbuf_add(&text, study.config);
+    search_to_ini(search, &text);
+    TRY(strbuf_status(&text, "the study's config", err));
     snprintf(name, sizeof name, "study %.120s", s->resume);
-    THEN(rc, config_load_text(s->setup->config, name, text.text, err));
-    return rc;
+    return config_load_text(s->setup->config, name, text.text, err);
 }
 
 /* The machine's part of the config, and its trackers, are those of today. */

@@ -51,20 +51,17 @@ enum status train_program(const struct setup *setup, const char *name, bool json
         .setup = setup, .metric = setup->sweep.metric, .attempt = 1, .dir = dir, .gpu = -1, .echo = !quiet};
     MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
     MEM_LOCAL struct metric_line *last = mem_alloc(sizeof *last);
-    enum status rc;
 
     snprintf(dir, sizeof dir, "%.*s.run", (int)(word_ends_in(name, ".ini") ? n - 4 : n), name);
     signals_catch();
-    rc = setup_to_ini(setup, &text, err);
+    TRY(setup_to_ini(setup, &text, err));
     trial.config = text;
-    THEN(rc, program_once(&trial, end, last, err));
-    if (rc == ST_OK && json)
+    TRY(program_once(&trial, end, last, err));
+    if (json)
         cli_print_json(result_json(setup, dir, end, last));
-    else if (rc == ST_OK)
+    else
         print_result(setup, dir, end, last);
-    if (rc == ST_OK && end->outcome == PROGRAM_STOPPED)
-        rc = FAIL(err, ST_INTERRUPTED, "interrupted; the program was stopped");
-    if (rc == ST_OK && end->outcome == PROGRAM_FAILED)
-        rc = FAIL(err, ST_LIMIT, "the program failed: %s", end->reason);
-    return rc;
+    if (end->outcome == PROGRAM_STOPPED)
+        return FAIL(err, ST_INTERRUPTED, "interrupted; the program was stopped");
+    return end->outcome == PROGRAM_FAILED ? FAIL(err, ST_LIMIT, "the program failed: %s", end->reason) : ST_OK;
 }

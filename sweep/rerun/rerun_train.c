@@ -139,28 +139,25 @@ static enum status run_program(const struct rerun *r, const struct setup *setup,
                                   .gpu = -1};
     MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
     MEM_LOCAL struct metric_line *last = mem_alloc(sizeof *last);
-    enum status rc;
 
     trial_folder_path(r->store_path, r->study.name, r->number, dir);
     snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "-rerun-%lld", (long long)seed);
-    rc = setup_to_ini(setup, &text, err);
+    TRY(setup_to_ini(setup, &text, err));
     trial.config = text;
-    THEN(rc, program_once(&trial, end, last, err));
-    if (rc == ST_OK && end->outcome == PROGRAM_STOPPED)
-        rc = ST_INTERRUPTED;
-    if (rc == ST_OK && end->outcome == PROGRAM_FAILED)
-        rc = FAIL(err, ST_LIMIT, "rerun: with seed %lld the program failed: %s; its output is in %s/output.log",
-                  (long long)seed, end->reason, dir);
-    if (rc == ST_OK)
-        *ret_again = (struct rerun_result){.seed = seed,
-                                           .env_steps = end->step,
-                                           .score = end->score,
-                                           .score_se = NAN,
-                                           .perf = NAN,
-                                           .cost_s = end->cost,
-                                           .device = "cpu"};
-    THEN(rc, settle_outcomes(r, reported_values(last), trial.own_cost ? end->wall_s : end->cost, ret_again, err));
-    return rc;
+    TRY(program_once(&trial, end, last, err));
+    if (end->outcome == PROGRAM_STOPPED)
+        return ST_INTERRUPTED;
+    if (end->outcome == PROGRAM_FAILED)
+        return FAIL(err, ST_LIMIT, "rerun: with seed %lld the program failed: %s; its output is in %s/output.log",
+                    (long long)seed, end->reason, dir);
+    *ret_again = (struct rerun_result){.seed = seed,
+                                       .env_steps = end->step,
+                                       .score = end->score,
+                                       .score_se = NAN,
+                                       .perf = NAN,
+                                       .cost_s = end->cost,
+                                       .device = "cpu"};
+    return settle_outcomes(r, reported_values(last), trial.own_cost ? end->wall_s : end->cost, ret_again, err);
 }
 
 static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result *ret_again, struct error *err)
@@ -169,32 +166,24 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
     struct setup_override override = {.key = setup_is_program(r->setup) ? "sweep.trial_seed" : "train.seed"};
     struct train_result result;
     struct eval_result eval = {.stopped = true};
-    struct setup *setup = NULL;
-    enum status rc;
+    AT_END(setup_destroy_at) struct setup *setup = NULL;
 
     snprintf(override.value, sizeof override.value, "%lld", (long long)seed);
     TRY(setup_derive(r->setup, &override, 1, "rerun", &setup, err));
-    if (setup_is_program(setup)) {
-        rc = run_program(r, setup, seed, ret_again, err);
-        setup_destroy(setup);
-        return rc;
-    }
-    rc = session_open(&r->session, setup, err);
-    THEN(rc, session_begin(&r->session, setup, err));
-    THEN(rc, trainer_run(r->session.trainer, &callbacks, &result, err));
-    if (rc == ST_OK && is_evaluated(r))
-        rc = evaluate_policy(r, setup, &eval, err);
-    if (rc == ST_OK && signals_stop())
-        rc = ST_INTERRUPTED;
-    if (rc == ST_OK)
-        fill_result(r, seed, &result, &eval, ret_again);
-    THEN(rc, settle_outcomes(r, trained_values(&result, &eval), result.cost_s, ret_again, err));
-    if (rc == ST_OK && r->output != NULL)
-        rc = save(r, setup, err);
-    if (rc == ST_OK && r->n_seeds == 0 && r->checkpoint != NULL)
-        rc = compare_params(r, err);
-    setup_destroy(setup);
-    return rc;
+    if (setup_is_program(setup))
+        return run_program(r, setup, seed, ret_again, err);
+    TRY(session_open(&r->session, setup, err));
+    TRY(session_begin(&r->session, setup, err));
+    TRY(trainer_run(r->session.trainer, &callbacks, &result, err));
+    if (is_evaluated(r))
+        TRY(evaluate_policy(r, setup, &eval, err));
+    if (signals_stop())
+        return ST_INTERRUPTED;
+    fill_result(r, seed, &result, &eval, ret_again);
+    TRY(settle_outcomes(r, trained_values(&result, &eval), result.cost_s, ret_again, err));
+    if (r->output != NULL)
+        TRY(save(r, setup, err));
+    return r->n_seeds == 0 && r->checkpoint != NULL ? compare_params(r, err) : ST_OK;
 }
 
 /* Number *at of a row of seeds, or the next that the study has not run. Never the stored one: that run was picked for

@@ -305,7 +305,7 @@ static enum status read_names(const struct request *r, cJSON **ret_names, struct
 enum status api_compare(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct study_view *views[COMPARISON_MAX] = {NULL};
-    MEM_LOCAL struct comparison *c = mem_alloc(sizeof *c);
+    COMPARISON(c);
     JSON_LOCAL cJSON *names = NULL;
     size_t n = 0;
     enum status rc = read_names(r, &names, err);
@@ -318,7 +318,6 @@ enum status api_compare(struct serve *s, const struct request *r, struct strbuf 
     THEN(rc, comparison_make(views, n, c, err));
     if (rc == ST_OK)
         api_put_json(out, comparison_to_json(c));
-    comparison_free(c);
     for (size_t i = 0; i < n; i++) {
         study_view_free(views[i]);
         mem_free(views[i]);

@@ -133,23 +133,19 @@ static enum status check_one_search(const struct comparison *c, struct error *er
 static enum status attainment(struct strbuf *out, struct study_view *const *views, size_t n, int width, int height,
                               struct error *err)
 {
-    enum status rc = ST_OK;
-
     if (n < 2)
         return FAIL(err, ST_USAGE,
                     "attainment is over seeds of one search: name two studies or more that differ in sweep.seed alone "
                     "(trawl report A B C --figure attainment)");
     for (size_t i = 0; i < n; i++)
         TRY(study_view_advise(views[i], err));
-    MEM_LOCAL struct comparison *c = mem_alloc(sizeof *c);
-    rc = comparison_make(views, n, c, err);
-    THEN(rc, check_one_search(c, err));
-    if (rc == ST_OK && c->n_attained == 0)
-        rc = missing(views[0], "no study has a front yet", err);
-    if (rc == ST_OK)
-        draw_attainment(out, c, width, height);
-    comparison_free(c);
-    return rc;
+    COMPARISON(c);
+    TRY(comparison_make(views, n, c, err));
+    TRY(check_one_search(c, err));
+    if (c->n_attained == 0)
+        return missing(views[0], "no study has a front yet", err);
+    draw_attainment(out, c, width, height);
+    return ST_OK;
 }
 
 /* -- the file -- */

@@ -174,28 +174,24 @@ enum status draw_curves(struct strbuf *out, const struct report *report, bool ov
                         struct error *err)
 {
     const struct study_view *v = report->view;
-    struct curves c = {.over_seconds = over_seconds};
-    struct store *store;
-    enum status rc;
+    AT_END(free_curves) struct curves c = {.over_seconds = over_seconds};
+    AT_END(store_close_at) struct store *store = NULL;
 
     if (report->best >= v->n)
         return FAIL(err, ST_NOTFOUND, "study %s has no trial on its front, whose curve is drawn", v->study.name);
     TRY(store_open_reader(&store, v->store_path, err));
-    rc = load_group(store, v, report->best, report->knee == report->best ? "best and knee" : "best", &c, err);
-    if (rc == ST_OK && report->knee < v->n && report->knee != report->best)
-        rc = load_group(store, v, report->knee, "knee", &c, err);
-    store_close(store);
-    if (rc == ST_OK && c.groups[0].n == 0)
-        rc = FAIL(err, ST_NOTFOUND,
-                  "study %s has no learning curve of %s for its best trial %lld: its runs reported that metric at "
-                  "fewer than two places",
-                  v->study.name, v->study.metric, (long long)v->trials[report->best].number);
-    if (rc == ST_OK && c.n == 2 && c.groups[1].n == 0) { /* that of the knee is not there */
+    TRY(load_group(store, v, report->best, report->knee == report->best ? "best and knee" : "best", &c, err));
+    if (report->knee < v->n && report->knee != report->best)
+        TRY(load_group(store, v, report->knee, "knee", &c, err));
+    if (c.groups[0].n == 0)
+        return FAIL(err, ST_NOTFOUND,
+                    "study %s has no learning curve of %s for its best trial %lld: its runs reported that metric at "
+                    "fewer than two places",
+                    v->study.name, v->study.metric, (long long)v->trials[report->best].number);
+    if (c.n == 2 && c.groups[1].n == 0) { /* that of the knee is not there */
         mem_free(c.groups[1].runs);
         c.n = 1;
     }
-    if (rc == ST_OK)
-        draw_all(out, &c, v, width, height);
-    free_curves(&c);
-    return rc;
+    draw_all(out, &c, v, width, height);
+    return ST_OK;
 }

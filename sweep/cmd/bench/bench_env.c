@@ -186,17 +186,14 @@ static void print_env(const struct bench *o, const struct env_bench *b, const st
 
 enum status bench_env(const struct bench *o, struct error *err)
 {
-    struct env_bench b = {0};
+    AT_END(env_bench_free) struct env_bench b = {0};
     double rates[BENCH_MAX_REPEATS], warm;
-    enum status rc = env_bench_create(&b, o, err);
 
-    THEN(rc, env_bench_run(&b, 0.1 * o->seconds, &warm, err));
-    for (int64_t i = 0; rc == ST_OK && i < o->repeats; i++)
-        rc = env_bench_run(&b, o->seconds, &rates[i], err);
-    if (rc == ST_OK) {
-        struct bench_spread rate = bench_spread_of(rates, o->repeats);
-        print_env(o, &b, &rate);
-    }
-    env_bench_free(&b);
-    return rc;
+    TRY(env_bench_create(&b, o, err));
+    TRY(env_bench_run(&b, 0.1 * o->seconds, &warm, err));
+    for (int64_t i = 0; i < o->repeats; i++)
+        TRY(env_bench_run(&b, o->seconds, &rates[i], err));
+    struct bench_spread rate = bench_spread_of(rates, o->repeats);
+    print_env(o, &b, &rate);
+    return ST_OK;
 }

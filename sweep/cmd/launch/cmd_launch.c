@@ -102,15 +102,13 @@ enum status cmd_launch(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
         CLI_WORDS(2, CLI_MAX_WORDS, "the word check and hosts or devices"),
     };
-    enum status rc = setup_create(&setup, err);
 
-    THEN(rc, config_take_args(setup->config, &argc, argv, err));
-    THEN(rc, cli_parse(&cli, argc, argv, &words, err));
-    if (rc == ST_OK && !words.help) {
-        if (strcmp(words.v[0], "check") != 0)
-            rc = FAIL(err, ST_USAGE, "launch: '%s' is unknown; use `trawl launch check HOST ...`", words.v[0]);
-        else
-            rc = check(&words, setup, patience_s, json, err);
-    }
-    return rc;
+    TRY(setup_create(&setup, err));
+    TRY(config_take_args(setup->config, &argc, argv, err));
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (strcmp(words.v[0], "check") != 0)
+        return FAIL(err, ST_USAGE, "launch: '%s' is unknown; use `trawl launch check HOST ...`", words.v[0]);
+    return check(&words, setup, patience_s, json, err);
 }

@@ -53,19 +53,18 @@ static enum status write_policy(struct checkpoint_player *p, enum policy_form fo
                                 const char *path, struct error *err)
 {
     char name[64];
-    enum status rc;
 
     base_name(path != NULL ? path : checkpoint, name, sizeof name);
     STRBUF(out, POLICY_MAX_BYTES);
-    rc = trainer_export(player_trainer(p->player), form, name, &out, err);
-    if (rc == ST_OK && path != NULL)
-        rc = file_write_all(path, out.text, out.len, err);
-    else if (rc == ST_OK && fwrite(out.text, 1, out.len, stdout) != out.len)
-        rc = FAIL(err, ST_IO, "export: the policy could not be written to stdout");
-    if (rc == ST_OK && path != NULL)
+    TRY(trainer_export(player_trainer(p->player), form, name, &out, err));
+    if (path != NULL) {
+        TRY(file_write_all(path, out.text, out.len, err));
         fprintf(stderr, "wrote the policy of %s for %s to %s, %zu bytes\n", checkpoint, p->setup->env->name, path,
                 out.len);
-    return rc;
+    } else if (fwrite(out.text, 1, out.len, stdout) != out.len) {
+        return FAIL(err, ST_IO, "export: the policy could not be written to stdout");
+    }
+    return ST_OK;
 }
 
 static enum status write_samples(struct checkpoint_player *p, const char *path, struct error *err)

@@ -174,34 +174,25 @@ static enum status write_page(const struct comparison *c, const struct rows *r, 
 static enum status compare(struct side *s, const char *score_text, const char *path, bool as_json, struct error *err)
 {
     struct study_view *const views[] = {&s[0].view, &s[1].view};
-    MEM_LOCAL struct comparison *c = mem_alloc(sizeof *c);
+    COMPARISON(c);
     MEM_LOCAL struct rows *rows = mem_alloc(sizeof *rows);
-    double score = NAN;
-    enum status rc = ST_OK;
 
-    for (int i = 0; i < 2 && rc == ST_OK; i++)
-        rc = study_view_advise(&s[i].view, err);
-    THEN(rc, comparison_make(views, 2, c, err));
-    if (rc == ST_OK) {
-        score = common_score(s);
-        if (score_text != NULL && !num_parse_f64(score_text, &score))
-            rc = FAIL(err, ST_USAGE, "compare: --score is '%s', a number is needed", score_text);
-        if (score_text != NULL && !s[0].view.study.maximize)
-            score = -score;
-    }
-    if (rc == ST_OK) {
-        for (int i = 0; i < 2; i++)
-            judge(&s[i], &c->ref, score);
-        make_rows(s, study_view_score(&s[0].view, score), rows);
-        if (as_json)
-            print_json(s, &c->ref, score);
-        else if (path == NULL)
-            print_rows(s, rows);
-        if (path != NULL)
-            rc = write_page(c, rows, path, err);
-    }
-    comparison_free(c);
-    return rc;
+    for (int i = 0; i < 2; i++)
+        TRY(study_view_advise(&s[i].view, err));
+    TRY(comparison_make(views, 2, c, err));
+    double score = common_score(s);
+    if (score_text != NULL && !num_parse_f64(score_text, &score))
+        return FAIL(err, ST_USAGE, "compare: --score is '%s', a number is needed", score_text);
+    if (score_text != NULL && !s[0].view.study.maximize)
+        score = -score;
+    for (int i = 0; i < 2; i++)
+        judge(&s[i], &c->ref, score);
+    make_rows(s, study_view_score(&s[0].view, score), rows);
+    if (as_json)
+        print_json(s, &c->ref, score);
+    else if (path == NULL)
+        print_rows(s, rows);
+    return path != NULL ? write_page(c, rows, path, err) : ST_OK;
 }
 
 static enum status check_page(const char *path, struct error *err)

@@ -70,39 +70,38 @@ static void print_tally(const char *name, const struct tally *t)
 
 static enum status replay(const char *path, const char *name, bool as_json, struct error *err)
 {
-    struct store *store = NULL;
+    AT_END(store_close_at) struct store *store = NULL;
     struct replay *replay = NULL;
     struct tally t = {0};
     cJSON *differences = NULL;
     JSON_LOCAL cJSON *json = NULL;
-    enum status rc;
 
     TRY(store_open_reader(&store, path, err));
-    rc = replay_open(&replay, store, name, err);
+    TRY(replay_open(&replay, store, name, err));
     if (as_json) {
         json = cJSON_CreateObject();
         differences = cJSON_AddArrayToObject(json, "differences");
     }
-    THEN(rc, replay_all(replay, &t, differences, err));
-    if (rc == ST_OK && as_json) {
+    enum status rc = replay_all(replay, &t, differences, err);
+    replay_close(replay);
+    TRY(rc);
+    if (as_json) {
         json_add_str(json, "study", name);
         json_add_i64(json, "same", t.n[REPLAY_SAME]);
         json_add_i64(json, "given", t.n[REPLAY_GIVEN]);
         json_add_i64(json, "unrecorded", t.n[REPLAY_UNRECORDED]);
         cli_print_json(json);
         json = NULL;
-    } else if (rc == ST_OK) {
+    } else {
         print_tally(name, &t);
     }
-    replay_close(replay);
-    store_close(store);
-    if (rc == ST_OK && t.first >= 0)
-        rc = FAIL(
+    if (t.first >= 0)
+        return FAIL(
             err, ST_CORRUPT,
             "%s: %lld proposals differ, the first is trial %lld. Another build of Trawl (this is %s), another kind of "
             "processor, or a trial of the study of --from that was dropped since then can be why",
             name, (long long)t.n[REPLAY_DIFFERS], (long long)t.first, program_text);
-    return rc;
+    return ST_OK;
 }
 
 enum status cmd_replay(int argc, char **argv, struct error *err)
