@@ -6,7 +6,10 @@
  * it writes with its open lease, or it is a late result (store_lease_finish_late). */
 #include "store/store_priv.h"
 
+#include "base/os/clock.h"
+
 #define FORGET_S 86400 /* nodes that were killed leave their row for a day */
+#define STOOD_STILL_S 5 /* between two looks at silent nodes */
 
 bool lease_is_of_node(const struct lease *lease)
 {
@@ -148,7 +151,9 @@ enum status store_lease_claim(struct store *store, int64_t study_id, int64_t lea
     if (!lease_is_of_node(lease))
         return FAIL(err, ST_INTERNAL, "%s: the token of a node's lease begins with " NODE_TOKEN, store->path);
     TRY(store_begin_synced(store, what, err));
-    return store_end(store, claim(store, study_id, lease_ms, lease, err), what, err);
+    TRY(store_end(store, claim(store, study_id, lease_ms, lease, err), what, err));
+    store->looked_s = 0; /* while it trains, a node does not look */
+    return ST_OK;
 }
 
 /* Within a transaction. */
@@ -204,6 +209,22 @@ enum status store_lease_ask_stop(struct store *store, int64_t lease_id, const ch
     return store_end(store, rc, what, err);
 }
 
+void store_leases_spare(struct store *store)
+{
+    store->spared_s = clock_boot_s() + NODE_SILENT_S;
+}
+
+/* After the call of the database, which may have waited. */
+static bool are_spared(struct store *store)
+{
+    double now_s = clock_boot_s();
+
+    if (store->looked_s > 0 && now_s - store->looked_s > STOOD_STILL_S)
+        store_leases_spare(store);
+    store->looked_s = now_s;
+    return now_s < store->spared_s;
+}
+
 static enum status expire(struct store *store, int64_t lease_id, int64_t now_ms, struct error *err)
 {
     static const char what[] = "ending a node's lease";
@@ -211,7 +232,9 @@ static enum status expire(struct store *store, int64_t lease_id, int64_t now_ms,
     enum status rc;
 
     TRY(store_begin_synced(store, what, err));
-    rc = store_lease_change(store, SQL_LEASE_EXPIRE, VALUES(val_i64(lease_id), val_i64(now_ms)), what, err);
+    rc = are_spared(store)
+             ? FAIL(err, ST_EXISTS, "%s: the node could not report", store->path)
+             : store_lease_change(store, SQL_LEASE_EXPIRE, VALUES(val_i64(lease_id), val_i64(now_ms)), what, err);
     THEN(rc, store_lease_release(store, lease_id, LEASE_EXPIRED, &after, err));
     return store_end(store, rc, what, err);
 }
@@ -226,6 +249,8 @@ enum status store_leases_expire(struct store *store, int64_t *ret_n, struct erro
 
     *ret_n = 0;
     TRY(clock_ms(store, &now_ms, err));
+    if (are_spared(store))
+        return ST_OK;
     TRY(store_sql(store, SQL_LEASE_SILENT, VALUES(val_i64(now_ms)), &stmt, err));
     while (store_sql_next(store, stmt, "looking for silent nodes", &rc, err)) {
         MEM_ROOM(ids, n, cap);
@@ -235,7 +260,7 @@ enum status store_leases_expire(struct store *store, int64_t *ret_n, struct erro
         struct error why = {0};
         rc = expire(store, ids[i], now_ms, &why);
         *ret_n += rc == ST_OK;
-        if (rc == ST_EXISTS) /* kept, or ended by another */
+        if (rc == ST_EXISTS) /* kept, ended by another, or spared */
             rc = ST_OK;
         else if (rc != ST_OK)
             (void)FAIL(err, rc, "%s", why.text);

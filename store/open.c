@@ -9,6 +9,7 @@
  * WAL-reset bug). */
 #include "store/store_priv.h"
 
+#include "base/os/clock.h"
 #include "base/os/file.h"
 #include "base/text/strbuf.h"
 
@@ -195,6 +196,7 @@ static enum status open_checked(struct store *store, bool empty, struct error *e
 static enum status opened(struct store *store, enum status rc, struct store **ret_store)
 {
     *ret_store = rc == ST_OK ? store : NULL;
+    store->looked_s = clock_boot_s();
     if (rc != ST_OK)
         store_close(store);
     return rc;

@@ -166,6 +166,8 @@ struct store {
     store_locked_fn *locked; /* NULL: a call waits STORE_BUSY_MS for a lock */
     void *locked_ctx;
     double locked_s; /* when the present wait for a lock began, by the monotonic clock */
+    double looked_s; /* the opening, or the last look at silent nodes (clock_boot_s); 0: a trial was claimed since */
+    double spared_s; /* until then none of them loses its trial */
     bool synced; /* the open transaction's commit waits for the disk */
     struct db_stmt stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) metrics' names, as the table has them; emptied by a rollback */

@@ -19,6 +19,13 @@ double clock_mono_s(void)
     return (double)clock_mono_ns() * 1e-9;
 }
 
+double clock_boot_s(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
 int64_t clock_utc_ms(void)
 {
     struct timespec ts;

@@ -7,6 +7,7 @@
 
 uint64_t clock_mono_ns(void); /* never goes back; for durations only */
 double clock_mono_s(void);
+double clock_boot_s(void); /* the same, with the time for which the machine was suspended */
 int64_t clock_utc_ms(void); /* since 1970-01-01T00:00:00Z; may jump */
 
 /* Counts from now on how often this process was continued after a stop (SIGSTOP, Ctrl-Z), by a handler of SIGCONT. */

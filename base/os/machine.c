@@ -1,8 +1,9 @@
 /* machine.c - cores, memory and the processor's name, from Linux. */
 #include "base/os/machine.h"
 
+#include "base/os/clock.h"
+
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
@@ -100,7 +101,6 @@ size_t machine_memory_bytes(void)
 double machine_process_age_s(void)
 {
     FILE *file = fopen("/proc/self/stat", "r");
-    struct timespec now;
     char line[1024] = "";
     const char *at;
     unsigned long long started = 0; /* in ticks since boot: the 20th number after the name, which may hold anything */
@@ -116,8 +116,7 @@ double machine_process_age_s(void)
         sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &started) !=
             1)
         return 0.0;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    age_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)started / (double)sysconf(_SC_CLK_TCK);
+    age_s = clock_boot_s() - (double)started / (double)sysconf(_SC_CLK_TCK);
     return age_s > 0.0 ? age_s : 0.0;
 }
 

@@ -88,6 +88,7 @@ static bool ask(struct agent_job *job)
         cJSON_Delete(body);
         if ((body = ask_body(job)) == NULL)
             return false;
+        job->kept_s = clock_boot_s();
         enum ask_outcome outcome = ask_client_call(job->client, "ask", -1, body, &answer, &wait_s, text);
         if (outcome == ASK_REFUSED || outcome == ASK_DENIED) {
             over(job, ST_USAGE, text);
@@ -192,16 +193,17 @@ static bool report(struct agent_job *job, const cJSON *body, double *ret_wait_s,
     return false;
 }
 
-/* Sends what waits, and a sign of life now and then, until the program has ended. */
+/* Sends what waits, and a sign of life now and then, until the program has ended. After a suspension it is due at once:
+ * the lease does not stand still. */
 static void report_until_end(struct agent_job *job)
 {
-    double next_s = clock_mono_s() + beat_s(job), wait_s = 0, retry_s = 0;
+    double wait_s = 0, retry_s = 0;
     char text[ERROR_TEXT_MAX];
     int attempt = 0;
 
     pthread_mutex_lock(&job->lock);
     while (job->state != JOB_ENDED) {
-        double now_s = clock_mono_s();
+        double now_s = clock_boot_s(), next_s = job->kept_s + beat_s(job);
         bool waits = cJSON_GetArraySize(job->reports) > 0;
         if (now_s < retry_s || (!waits && now_s < next_s)) {
             wait_for(job, fmin(fmax(retry_s, waits ? 0 : next_s) - now_s, 1));
@@ -214,10 +216,10 @@ static void report_until_end(struct agent_job *job)
         bool answered = report(job, body, &wait_s, text);
         if (answered) {
             attempt = 0;
-            next_s = clock_mono_s() + beat_s(job);
+            job->kept_s = now_s;
         } else {
             note_trouble(job, attempt, text);
-            retry_s = clock_mono_s() + fmin(backoff_s(job, attempt++, wait_s), beat_s(job));
+            retry_s = clock_boot_s() + fmin(backoff_s(job, attempt++, wait_s), beat_s(job));
         }
         pthread_mutex_lock(&job->lock);
         if (!answered && waits) {

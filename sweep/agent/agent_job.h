@@ -27,6 +27,7 @@ struct agent_job {
     const struct agent_slot *slot;
     struct ask_client *client; /* the thread's, like rng */
     struct rng rng;
+    double kept_s; /* when its lease was asked for, or kept, last (clock_boot_s); the thread's */
     pthread_t thread;
     bool has_thread;
 

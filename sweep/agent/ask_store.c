@@ -30,6 +30,7 @@
 struct ask_store {
     const char *path;
     struct store *store; /* NULL: not connected */
+    bool lost; /* a connection failed: other nodes' too, perhaps */
     struct store_studies studies;
     struct lease claimed; /* a trial that is ours, and whose answer is not made yet; id 0: none */
     int64_t version; /* of the store when no trial was found last; -1: none */
@@ -56,6 +57,7 @@ static void disconnect(struct ask_store *c)
     store_studies_free(&c->studies);
     store_close(c->store);
     c->store = NULL;
+    c->lost = true;
     c->listens = false;
     c->version = -1;
 }
@@ -383,6 +385,8 @@ static enum status call(struct ask_store *c, const char *verb, const cJSON *body
     if (c->store == NULL) {
         TRY(store_open_second(&c->store, c->path, err));
         store_on_locked(c->store, wait_a_little, NULL);
+        if (c->lost)
+            store_leases_spare(c->store);
     }
     return strcmp(verb, "ask") == 0      ? ask(c, body, ret_answer, err)
            : strcmp(verb, "report") == 0 ? report(c, body, ret_answer, err)

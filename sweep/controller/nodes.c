@@ -289,12 +289,10 @@ static int64_t n_trials(const struct scheduler *s)
 
 static enum status look(struct scheduler *s, struct error *err)
 {
-    bool woke = s->nodes.woke_s > 0 && s->now_s - s->nodes.woke_s < NODE_SILENT_S;
     int64_t n_expired = 0;
     enum status rc = ST_OK;
 
-    if (!woke) /* otherwise nodes that are alive first get time to report */
-        STORE_INSIST(rc, s->store, err, store_leases_expire(s->store, &n_expired, err));
+    STORE_INSIST(rc, s->store, err, store_leases_expire(s->store, &n_expired, err));
     TRY(rc);
     if (n_expired > 0)
         log_info("%lld trial%s of nodes that fell silent: queued again, or given up as lost", (long long)n_expired,

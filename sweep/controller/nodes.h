@@ -10,7 +10,6 @@ struct scheduler;
 
 struct nodes {
     double looked_s; /* when the store was last read */
-    double woke_s; /* the program stood still until then, and nodes may have with it; 0: it has not */
     int64_t version; /* of the store then */
     int64_t n, slots; /* nodes that live, and their slots */
     int64_t waiting; /* slots without a trial, for which none is queued either */

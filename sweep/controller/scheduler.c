@@ -581,7 +581,6 @@ static enum status take_events(struct scheduler *s, struct error *err)
     if (gap_s > 0) {
         for (size_t i = 0; i < s->n_studies; i++)
             sched_study_slept(s->studies[i], gap_s);
-        s->nodes.woke_s = s->now_s;
         event_ring_add(&s->workers.events, "the program stood still for %.0f s", gap_s);
     }
     TRY(take_worker_events(s, err));

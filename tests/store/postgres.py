@@ -57,9 +57,9 @@ class Postgres:
         self.process = None
         self.start()
 
-    def call(self, program, *words):
+    def call(self, program, *words, text=""):
         done = subprocess.run([*self.user, str(self.bin / program), *map(str, words)], cwd="/", text=True,
-                              capture_output=True)
+                              input=text, capture_output=True)
         if done.returncode != 0:
             raise RuntimeError("%s: %s%s" % (program, done.stdout, done.stderr))
         return done.stdout
@@ -110,6 +110,10 @@ class Postgres:
         """Rows as lists of texts."""
         out = self.call("psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), "-c", text)
         return [line.split("\t") for line in out.splitlines()]
+
+    def change_stopped(self, text, database):
+        """One statement of a server that is stopped: no client sees it before the others."""
+        self.call("postgres", "--single", "-j", "-D", self.folder / "data", database, text=text + ";\n\n")
 
     def database(self, name):
         self.sql("CREATE DATABASE %s" % name)

@@ -1,5 +1,6 @@
 /* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, read, open, send, fsync, allocation or start of a
- * process fails once, the disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the
+ * process fails once, the disk is slow, the wall clock jumps, or the machine was suspended for N seconds as soon as
+ * FAULTY_ASLEEP=FILE is there. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the
  * number of calls at the end. FAULTY="site:SITE:N" fails the nth allocation of one place in the program (call_sites.h),
  * of none when N is 0; then the file gets the list of places.
  * "quota" is a write too, for which it is the user's share of the disk that is full.
@@ -20,12 +21,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
-enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE, POWER, READ, OPEN, SEND, QUOTA };
+enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE, POWER, READ, OPEN, SEND, SLEEP, QUOTA };
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -43,8 +45,8 @@ static char count_path[512];
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"",     "write", "fsync", "malloc", "fork", "slow", "clock",
-                                        "site", "power", "read",  "open",   "send", "quota"};
+    static const char *const names[] = {"",     "write", "fsync", "malloc", "fork", "slow",  "clock",
+                                        "site", "power", "read",  "open",   "send", "sleep", "quota"};
     const char *text = getenv("FAULTY"), *path = getenv("FAULTY_COUNT");
     char line[256] = "";
     int fd = open("/proc/self/cmdline", O_RDONLY);
@@ -312,11 +314,29 @@ int posix_memalign(void **ret_block, size_t align, size_t size) /* base/mem's */
     return *ret_block != NULL ? 0 : ENOMEM;
 }
 
+/* What the clocks that count a suspension are ahead by. */
+static long slept_s(void)
+{
+    const char *path = kind == SLEEP ? getenv("FAULTY_ASLEEP") : NULL;
+
+    return path != NULL && access(path, F_OK) == 0 ? nth : 0;
+}
+
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
     int rc = REAL(clock_gettime)(id, ret);
 
     if (kind == CLOCK && id == CLOCK_REALTIME) /* a day on, two days back, and so on */
         ret->tv_sec += (atomic_fetch_add(&calls, 1) / 3 % 2 ? -1 : 1) * nth;
+    if (id == CLOCK_REALTIME || id == CLOCK_BOOTTIME)
+        ret->tv_sec += slept_s();
+    return rc;
+}
+
+int gettimeofday(struct timeval *ret, void *zone) /* SQLite's */
+{
+    int rc = REAL(gettimeofday)(ret, zone);
+
+    ret->tv_sec += slept_s();
     return rc;
 }

@@ -287,6 +287,24 @@ def test_clients_under_a_clock_that_jumps(folder):
     end(controller, signal.SIGTERM)
 
 
+def test_a_suspension_costs_no_trial_of_a_node(folder):
+    """The lease of a node is over when the machine wakes up, which neither the node nor the controller could do anything about."""
+    store, spool, asleep = folder / "s.db", folder / "spool", folder / "asleep"
+    env = {**os.environ, "LD_PRELOAD": shim(), "FAULTY": "sleep:36000", "FAULTY_ASLEEP": str(asleep)}
+    text = tap.gated(folder, lease_s=600).replace("log_interval_s = 0.1", "log_interval_s = 1000")  # it only gives signs of life
+    controller = tap.daemon(store, "--devices", "none", env=env)
+    submit(folder, store, text, trials=1)
+    node = start("node", "--store", store, "--devices", "cpu", "--spool", spool, env=env)
+    until, = wait_for(lambda: tap.rows(store, "SELECT until_ms FROM lease"), node)[0]
+    asleep.touch()
+    wait_for(lambda: tap.rows(store, "SELECT 1 FROM lease WHERE until_ms > ? OR state != 'open'", until + 30000000), node)
+    tap.open_gate(folder)
+    wait_for(lambda: tap.rows(store, "SELECT 1 FROM study WHERE state = 'ended'"), controller)
+    equal(tap.rows(store, "SELECT state, attempt FROM lease"), [("reported", 1)])
+    end(node, signal.SIGTERM, 130)
+    end(controller, signal.SIGTERM)
+
+
 def cut_the_power(store, dice):
     """The store's files keep their synced bytes, and of the later writes nothing or any part, in blocks of a disk."""
     lucky = dice.choice((0, 0, 0.5))

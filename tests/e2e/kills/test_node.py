@@ -255,6 +255,35 @@ def test_nodes_train_on_while_their_database_is_away(folder):
         server.close()
 
 
+def test_an_outage_longer_than_a_lease_costs_no_trial(folder):
+    """Neither the controller nor a node that waits for a trial ends the lease before the node that has it could report."""
+    if postgres.MISSING:
+        raise tap.Skip(postgres.MISSING)
+    os.environ["XDG_DATA_HOME"] = str(folder)
+    server = postgres.Postgres()
+    try:
+        store = server.database("nodes")
+        ask = lambda what: server.sql("SET search_path = trawl; " + what, "nodes")
+        sweep = background(folder, "sweep", "sweep", write(folder, "a.ini", gated(folder, lease_s=600)), "--name", "a", "--trials", 1, "--store", store,
+                           "--devices", "none")
+        wait_for(lambda: subprocess.run([tap.TRAWL, "show", "a", "--store", store], capture_output=True).returncode == 0)
+        nodes = [node(folder, store, name) for name in ("one", "two")]
+        wait_for(lambda: all("is ready" in (folder / (name + ".log")).read_text() for name in ("one", "two")))
+        wait_for(lambda: ask("SELECT 1 FROM lease"))
+        server.stop(signal.SIGKILL)
+        server.change_stopped("UPDATE trawl.lease SET until_ms = 1, checksum = NULL", "nodes")  # as if the ten minutes were over
+        time.sleep(6)
+        server.start()
+        wait_for(lambda: ask("SELECT 1 FROM lease WHERE until_ms > 1 OR state != 'open'"))
+        open_gate(folder)
+        equal(sweep.wait(tap.PATIENCE_S), 0)
+        equal(ask("SELECT state, attempt FROM lease"), [["reported", "1"]])
+        for one in nodes:
+            end(one, signal.SIGTERM, 130)
+    finally:
+        server.close()
+
+
 def test_branches_come_with_a_result(folder):
     """Also where the controller was killed before it saw the result."""
     text = gated(folder, method="pareto", branches=2, lease_s=60).replace("device = cpu", "device = cpu\ndecay_steps = 1000")

@@ -1,6 +1,9 @@
 /* test_clients.c - trials of clients outside, in a scheduler that has workers too: what their configs name, and a
  * program that stands still meanwhile. */
 #include "sched_test.h"
+
+#include "base/os/clock.h"
+#include "store/store_priv.h"
 #include "sweep/controller/leases.h"
 #include "sweep/proposals/proposer.h"
 
@@ -126,14 +129,15 @@ static void wake_beside_a_node(void *ctx, short revents)
     struct place *p = ctx;
     struct sched_study *ss = p->runs[0];
     struct lease lease = {.client = "n/cpu", .token = NODE_TOKEN "1"};
+    struct store *store = p->sched->store;
 
     (void)revents;
     if (p->step > 1 && p->sched->nodes.looked_s <= p->looked_s)
         return; /* it is called again */
     if (p->step == 1) {
         OK(sched_study_queue(ss, x, "enqueued", NAN, err));
-        OK(store_lease_claim(p->store, ss->view.study.id, -1, &lease, err));
-        p->sched->workers.now_s -= 3600;
+        OK(store_lease_claim(store, ss->view.study.id, -1, &lease, err));
+        store->looked_s = clock_boot_s() - 3600;
     } else {
         OK(store_lease_find(p->store, NODE_TOKEN "1", &lease, err));
         bool open = lease.state == LEASE_OPEN;
@@ -142,7 +146,7 @@ static void wake_beside_a_node(void *ctx, short revents)
         if (!open)
             scheduler_stop(p->sched);
         if (p->step >= 3) /* two looks at the store have left it alone; in fact a busy machine may stand still again */
-            p->sched->nodes.woke_s -= NODE_SILENT_S;
+            store->spared_s = 0;
     }
     p->looked_s = p->sched->nodes.looked_s;
     p->step++;
