@@ -689,6 +689,73 @@ void my_log(Log *log, Dict *out)
     fails("it has env/late_deaths", "sweep", "own.ini", "--name", "none", "--sweep.metric", "env/early", "--store", "p.db", cwd=folder)
 
 
+def test_arithmetic_by_raylibs_names(folder):
+    """A game's rules may turn vectors by matrices and quaternions and ask what touches: they are computed, not drawn away."""
+    game = folder / "ocean" / "spins"
+    os.makedirs(game)
+    write(game, "spins.h", """
+#include <assert.h>
+#include "raylib.h"
+#include "raymath.h"
+#undef NDEBUG
+typedef struct { float score, n; } Log;
+typedef struct { float *observations, *actions, *rewards, *terminals; Log log; int num_agents; Quaternion turn; } Spins;
+static void at(Vector3 a, float x, float y, float z) { if (Vector3Distance(a, (Vector3){x, y, z}) > 1e-4f) abort(); }
+static void same(Matrix a, Matrix b) { float16 u = MatrixToFloatV(a), v = MatrixToFloatV(b); for (int i = 0; i < 16; i++) if (fabsf(u.v[i] - v.v[i]) > 1e-4f) abort(); }
+static void yes(bool is) { if (!is) abort(); }
+static void check(void)
+{
+    Vector3 x = {1, 0, 0}, y = {0, 1, 0}, z = {0, 0, 1}, angles = {0.3f, -0.5f, 0.7f};
+    float quarter = PI / 2, turned;
+    Quaternion q = QuaternionFromAxisAngle(z, quarter), p = QuaternionFromAxisAngle(x, 0.4f);
+    Matrix m = MatrixMultiply(MatrixRotate((Vector3){1, 2, 3}, 0.9f), MatrixTranslate(4, 5, 6));
+    at(Vector3RotateByQuaternion(x, q), 0, 1, 0);
+    at(Vector3RotateByAxisAngle(y, x, quarter), 0, 0, 1);
+    at(Vector3Transform(x, MatrixRotateZ(quarter)), 0, 1, 0);
+    at(Vector3Transform(y, MatrixMultiply(MatrixRotateX(quarter), MatrixTranslate(7, 8, 9))), 7, 8, 10);
+    at(Vector3Transform(z, MatrixRotateY(quarter)), 1, 0, 0);
+    same(MatrixMultiply(m, MatrixInvert(m)), MatrixIdentity());
+    same(QuaternionToMatrix(q), MatrixRotateZ(quarter));
+    same(QuaternionToMatrix(QuaternionMultiply(q, p)), MatrixMultiply(MatrixRotateX(0.4f), MatrixRotateZ(quarter)));
+    yes(QuaternionEquals(QuaternionFromMatrix(QuaternionToMatrix(p)), p));
+    yes(QuaternionEquals(QuaternionSlerp(QuaternionIdentity(), q, 0.5f), QuaternionFromAxisAngle(z, quarter / 2)));
+    at(QuaternionToEuler(QuaternionFromEuler(0.3f, -0.5f, 0.7f)), angles.x, angles.y, angles.z);
+    QuaternionToAxisAngle(p, &angles, &turned);
+    at(angles, 1, 0, 0);
+    yes(FloatEquals(turned, 0.4f) && fabsf(MatrixDeterminant(m) - 1) < 1e-4f);
+    yes(FloatEquals(Vector3DotProduct(Vector3Perpendicular(angles), angles), 0));
+    at(Vector3Transform((Vector3){1, 2, 3}, MatrixLookAt((Vector3){1, 2, 3}, (Vector3){4, 4, 4}, y)), 0, 0, 0);
+    at(Vector3Barycenter((Vector3){0.2f, 0.3f, 0}, (Vector3){0, 0, 0}, x, y), 0.5f, 0.2f, 0.3f);
+    yes(Vector2Equals(Vector2Reflect((Vector2){1, -1}, (Vector2){0, 1}), (Vector2){1, 1}));
+    yes(Vector2Equals(Vector2MoveTowards((Vector2){0, 0}, (Vector2){3, 4}, 2.5f), (Vector2){1.5f, 2}));
+    yes(Vector2Equals(Vector2Multiply((Vector2){2, 3}, (Vector2){4, 5}), (Vector2){8, 15}));
+    Vector2 where, square[4] = {{0, 0}, {2, 0}, {2, 2}, {0, 2}};
+    yes(CheckCollisionLines(square[0], square[2], square[1], square[3], &where) && Vector2Equals(where, Vector2One()));
+    yes(CheckCollisionPointPoly(Vector2One(), square, 4) && !CheckCollisionPointPoly((Vector2){3, 1}, square, 4));
+    yes(CheckCollisionCircleLine((Vector2){1, 3}, 1.5f, square[2], square[3]) && !CheckCollisionCircleLine((Vector2){1, 3}, 0.5f, square[2], square[3]));
+    yes(CheckCollisionBoxSphere((BoundingBox){{0, 0, 0}, {1, 1, 1}}, (Vector3){2, 0.5f, 0.5f}, 1.1f) && !CheckCollisionSpheres(x, 0.5f, y, 0.5f));
+}
+void c_reset(Spins *env) { check(); env->observations[0] = 1; }
+void c_step(Spins *env) { env->terminals[0] = 1; env->log.score += 1; env->log.n += 1; }
+void c_render(Spins *env) { if (IsCursorOnScreen() || GetMonitorRefreshRate(0) || IsMouseButtonDown(MOUSE_BUTTON_SIDE)) DrawGrid(1, 1); }
+void c_close(Spins *env) { }
+""")
+    write(game, "binding.c", """
+#include "spins.h"
+#define OBS_SIZE 1
+#define NUM_ATNS 1
+#define ACT_SIZES {2}
+#define OBS_TENSOR_T FloatTensor
+#define Env Spins
+#include "vecenv.h"
+void my_init(Env *env, Dict *kwargs) { env->num_agents = 1; }
+void my_log(Log *log, Dict *out) { dict_set(out, "score", log->score); }
+""")
+    run("env", "build", game, cwd=folder)
+    out, _ = run("env", "check", "./spins.so", cwd=folder)
+    assert "FAULT" not in out, out
+
+
 def test_a_game_of_pufferlibs_newer_form(folder):
     """puf_step, an agent's rows of its own, a mask, bytes as observations."""
     game = folder / "ocean" / "masked"
