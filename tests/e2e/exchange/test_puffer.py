@@ -1,6 +1,8 @@
-"""Configs of PufferLib on the command line: several files, one message, errors, sweeps; and hints of other mistakes."""
+"""Configs of PufferLib on the command line: several files, one message, errors, sweeps; hints of other mistakes; and games in its forms."""
+import json
 import os
 import re
+import shutil
 
 from tap import TINY, equal, fails, run, show, write
 
@@ -113,3 +115,231 @@ def test_hints_name_what_helps(folder):
     assert "device = cuda\n" in run("train", "cartpole", "--train.device", "cuda:0", "--print-config")[0]
     err = fails("train", "--resume", path, "--train.optimizer", "adam", code=2, says="made with train.optimizer muon, this run has adam")
     assert "number of the choice" not in err
+
+
+def test_a_game_of_pufferlibs_form(folder):
+    """A small game of our own in the form of PufferLib 4.0: two agents, one dies alone; options by dict_get; rand()."""
+    game = folder / "tree" / "ocean" / "pairs"
+    os.makedirs(game)
+    os.makedirs(folder / "tree" / "config")
+    write(folder / "tree" / "config", "pairs.ini", "[base]\nenv_name = pairs\n[vec]\ntotal_agents = 64\n[env]\nlength = 5\nfair = True\n"
+          "unread = 3\nnum_envs = 8\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n[sweep]\nmetric = late_deaths\n")
+    write(game, "pairs.h", """
+#include <stdlib.h>
+#include "raylib.h"
+typedef struct { float perf, score, episode_return, episode_length, late, n; } Log;
+typedef struct { float *observations, *actions, *rewards, *terminals; Log log; int num_agents; unsigned int rng; int *ticks; int length, fair; } Pairs;
+void c_reset(Pairs *env) { for (int a = 0; a < 2; a++) env->ticks[a] = 0, env->observations[a] = (float)(rand() % 2); }
+void c_step(Pairs *env)
+{
+    for (int a = 0; a < 2; a++) {
+        int right = (int)env->actions[a] == (int)env->observations[a];
+        env->rewards[a] = (float)right;
+        if (++env->ticks[a] == env->length + a) {
+            env->terminals[a] = 1;
+            env->log.perf += (float)right;
+            env->log.episode_length += (float)env->ticks[a];
+            env->log.late += (float)a;
+            env->log.n += 1;
+            env->ticks[a] = 0;
+        }
+        env->observations[a] = (float)(rand() % 2);
+    }
+}
+void c_render(Pairs *env) { InitWindow(1, 1, "x"); DrawText(TextFormat("%d", env->length), 0, 0, 8, RED); DrawSplineBasis(NULL, 0, 1, RED); }
+void c_close(Pairs *env) { free(env->ticks); }
+""")
+    write(game, "binding.c", """
+#include "pairs.h"
+#define OBS_SIZE 1
+#define NUM_ATNS 1
+#define ACT_SIZES {2}
+#define OBS_TENSOR_T FloatTensor
+#define Env Pairs
+#include "vecenv.h"
+void my_init(Env *env, Dict *kwargs)
+{
+    env->num_agents = 2;
+    env->length = dict_get(kwargs, "length")->value;
+    env->fair = dict_get(kwargs, "fair")->value;
+    env->ticks = calloc(2, sizeof(int));
+}
+void my_log(Log *log, Dict *out)
+{
+    dict_set(out, "perf", log->perf);
+    dict_set(out, "episode_length", log->episode_length);
+    dict_set(out, "late deaths", log->late);
+}
+""")
+    assert "no value" not in run("env", "build", game, cwd=folder)[1]
+    out, _ = run("env", "check", "./pairs.so", cwd=folder)
+    assert "FAULT" not in out and "2 agents" in out, out
+    shutil.copytree(game, folder / "older")
+    binding = (game / "binding.c").read_text()
+    write(folder / "older", "binding.c", binding.replace('"vecenv.h"', '"../env_binding.h"'))
+    fails("env", "build", "older", code=2, says=["binding.c includes no vecenv.h", "it includes 3.0's env_binding.h"], cwd=folder)
+    write(folder / "older", "binding.c", binding.replace("calloc(2", "callocs(2"))
+    fails("env", "build", "older", code=2, says=["undefined symbol: callocs", "no file of it defines"], cwd=folder)
+    write(folder / "older", "binding.c", binding.replace("num_agents = 2;", "num_agents = dict_get(kwargs, \"agents\")->value;"))
+    fails("env", "build", "older", code=2, says=["makes no instance with these options", "config/older.ini"], cwd=folder)
+    config, said_by = folder / "tree" / "config" / "pairs.ini", lambda: " ".join(run("env", "build", game, "-o", "none.so", cwd=folder)[1].split())
+    kept = config.read_text()
+    config.write_text(kept.replace("length = 5", "length = long").replace("fair = True", ""))
+    assert "no value for length, fair: %s sets" % config.resolve() in said_by(), said_by()
+    config.unlink()
+    for text in ("no value for length, fair:", "config/pairs.ini", "config/ocean/pairs.ini", "ocean/pairs/pairs.ini", "[env] length = VALUE"):
+        assert text in said_by(), said_by()
+    write(game, "pairs.ini", kept)  # a game that lies alone
+    assert "no value" not in said_by()
+    (game / "pairs.ini").unlink()
+    config.write_text(kept)
+    options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
+    equal(options, {"length": "5", "fair": "true", "unread": "3"})
+    text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
+    for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3", "metric = env/late_deaths"):
+        assert "\n%s\n" % line in text, (line, text)
+    text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--sweep.metric", "environment/late_deaths", "--print-config", cwd=folder)
+    assert "\nmetric = env/late_deaths\n" in text, text
+    result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", cwd=folder)[0])
+    assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
+    # what my_log names is a metric: a life of the agent that dies late has 6 steps, one of the other 5
+    reports = [json.loads(line) for line in (folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+    assert len(reports) > 2 and all(abs(r["ep_length"] - 5 - r["env/late_deaths"]) < 1e-5 for r in reports), reports
+    assert "env/late_deaths" in (folder / "logs" / "metrics.csv").read_text().splitlines()[0]
+    write(folder, "own.ini", "[env]\nname = ./pairs.so\n[train]\ntotal_agents = 64\ntotal_timesteps = 20k\n[sweep.train.gamma]\n")
+    run("sweep", "own.ini", "--trials", 1, "--store", "p.db", "--name", "p", "-q", cwd=folder)
+    assert any(b"env/late_deaths" in path.read_bytes() for path in folder.glob("p.db*"))
+    # and a score: half of the lives are the late agent's, by any policy; wrong names are known before a training begins
+    by = ["--sweep.metric", "env/late_deaths", "--store", "p.db"]
+    run("sweep", "own.ini", "--trials", 2, "--name", "late", *by, "-q", cwd=folder)
+    study = show(folder / "p.db", "late")
+    assert study["study"]["metric"] == "env/late_deaths" and len(study["trials"]) == 2, study
+    assert all(abs(t["score"] - 0.5) < 0.05 and t["score"] != t["perf"] for t in study["trials"]), study["trials"]
+    equal(len(re.findall(r"(?:env/late_deaths|steps) .* equal", run("rerun", "late", "--store", "p.db", "--trial", 1, cwd=folder)[0])), 2)
+    run("report", "late", "--store", "p.db", "-o", "late.html", cwd=folder)
+    assert "env/late_deaths" in (folder / "late.html").read_text()
+    fails("sweep", "own.ini", "--name", "none", "--sweep.metric", "env/early", "--store", "p.db", code=2, says="it has env/late_deaths", cwd=folder)
+
+
+def test_arithmetic_by_raylibs_names(folder):
+    """A game's rules may turn vectors by matrices and quaternions and ask what touches: they are computed, not drawn away."""
+    game = folder / "ocean" / "spins"
+    os.makedirs(game)
+    write(game, "spins.h", """
+#include <assert.h>
+#include "raylib.h"
+#include "raymath.h"
+#undef NDEBUG
+typedef struct { float score, n; } Log;
+typedef struct { float *observations, *actions, *rewards, *terminals; Log log; int num_agents; Quaternion turn; } Spins;
+static void at(Vector3 a, float x, float y, float z) { if (Vector3Distance(a, (Vector3){x, y, z}) > 1e-4f) abort(); }
+static void same(Matrix a, Matrix b) { float16 u = MatrixToFloatV(a), v = MatrixToFloatV(b); for (int i = 0; i < 16; i++) if (fabsf(u.v[i] - v.v[i]) > 1e-4f) abort(); }
+static void yes(bool is) { if (!is) abort(); }
+static void check(void)
+{
+    Vector3 x = {1, 0, 0}, y = {0, 1, 0}, z = {0, 0, 1}, angles = {0.3f, -0.5f, 0.7f};
+    float quarter = PI / 2, turned;
+    Quaternion q = QuaternionFromAxisAngle(z, quarter), p = QuaternionFromAxisAngle(x, 0.4f);
+    Matrix m = MatrixMultiply(MatrixRotate((Vector3){1, 2, 3}, 0.9f), MatrixTranslate(4, 5, 6));
+    at(Vector3RotateByQuaternion(x, q), 0, 1, 0);
+    at(Vector3RotateByAxisAngle(y, x, quarter), 0, 0, 1);
+    at(Vector3Transform(x, MatrixRotateZ(quarter)), 0, 1, 0);
+    at(Vector3Transform(y, MatrixMultiply(MatrixRotateX(quarter), MatrixTranslate(7, 8, 9))), 7, 8, 10);
+    at(Vector3Transform(z, MatrixRotateY(quarter)), 1, 0, 0);
+    same(MatrixMultiply(m, MatrixInvert(m)), MatrixIdentity());
+    same(QuaternionToMatrix(q), MatrixRotateZ(quarter));
+    same(QuaternionToMatrix(QuaternionMultiply(q, p)), MatrixMultiply(MatrixRotateX(0.4f), MatrixRotateZ(quarter)));
+    yes(QuaternionEquals(QuaternionFromMatrix(QuaternionToMatrix(p)), p));
+    yes(QuaternionEquals(QuaternionSlerp(QuaternionIdentity(), q, 0.5f), QuaternionFromAxisAngle(z, quarter / 2)));
+    at(QuaternionToEuler(QuaternionFromEuler(0.3f, -0.5f, 0.7f)), angles.x, angles.y, angles.z);
+    QuaternionToAxisAngle(p, &angles, &turned);
+    at(angles, 1, 0, 0);
+    yes(FloatEquals(turned, 0.4f) && fabsf(MatrixDeterminant(m) - 1) < 1e-4f);
+    yes(FloatEquals(Vector3DotProduct(Vector3Perpendicular(angles), angles), 0));
+    at(Vector3Transform((Vector3){1, 2, 3}, MatrixLookAt((Vector3){1, 2, 3}, (Vector3){4, 4, 4}, y)), 0, 0, 0);
+    at(Vector3Barycenter((Vector3){0.2f, 0.3f, 0}, (Vector3){0, 0, 0}, x, y), 0.5f, 0.2f, 0.3f);
+    yes(Vector2Equals(Vector2Reflect((Vector2){1, -1}, (Vector2){0, 1}), (Vector2){1, 1}));
+    yes(Vector2Equals(Vector2MoveTowards((Vector2){0, 0}, (Vector2){3, 4}, 2.5f), (Vector2){1.5f, 2}));
+    yes(Vector2Equals(Vector2Multiply((Vector2){2, 3}, (Vector2){4, 5}), (Vector2){8, 15}));
+    Vector2 where, square[4] = {{0, 0}, {2, 0}, {2, 2}, {0, 2}};
+    yes(CheckCollisionLines(square[0], square[2], square[1], square[3], &where) && Vector2Equals(where, Vector2One()));
+    yes(CheckCollisionPointPoly(Vector2One(), square, 4) && !CheckCollisionPointPoly((Vector2){3, 1}, square, 4));
+    yes(CheckCollisionCircleLine((Vector2){1, 3}, 1.5f, square[2], square[3]) && !CheckCollisionCircleLine((Vector2){1, 3}, 0.5f, square[2], square[3]));
+    yes(CheckCollisionBoxSphere((BoundingBox){{0, 0, 0}, {1, 1, 1}}, (Vector3){2, 0.5f, 0.5f}, 1.1f) && !CheckCollisionSpheres(x, 0.5f, y, 0.5f));
+}
+void c_reset(Spins *env) { check(); env->observations[0] = 1; }
+void c_step(Spins *env) { env->terminals[0] = 1; env->log.score += 1; env->log.n += 1; }
+void c_render(Spins *env) { if (IsCursorOnScreen() || GetMonitorRefreshRate(0) || IsMouseButtonDown(MOUSE_BUTTON_SIDE)) DrawGrid(1, 1); }
+void c_close(Spins *env) { }
+""")
+    write(game, "binding.c", """
+#include "spins.h"
+#define OBS_SIZE 1
+#define NUM_ATNS 1
+#define ACT_SIZES {2}
+#define OBS_TENSOR_T FloatTensor
+#define Env Spins
+#include "vecenv.h"
+void my_init(Env *env, Dict *kwargs) { env->num_agents = 1; }
+void my_log(Log *log, Dict *out) { dict_set(out, "score", log->score); }
+""")
+    run("env", "build", game, cwd=folder)
+    out, _ = run("env", "check", "./spins.so", cwd=folder)
+    assert "FAULT" not in out, out
+
+
+def test_a_game_of_pufferlibs_newer_form(folder):
+    """puf_step, an agent's rows of its own, a mask, bytes as observations."""
+    game = folder / "ocean" / "masked"
+    os.makedirs(game)
+    write(game, "masked.h", """
+#include "raylib.h"
+typedef unsigned char obs_t;
+#include "pufferenv.h"
+#define OBS_SIZE 2
+#define NUM_ATNS 1
+#define ACT_SIZES {3}
+struct Log { float perf, score, episode_return, episode_length, n; };
+struct Env { Log log; Agent agents[2]; int num_agents, tag, boundary_reached, ticks, length; unsigned int rng; };
+static void show(Env *env)
+{
+    for (int a = 0; a < env->num_agents; a++) {
+        int forbidden = rand_r(&env->rng) % 3;
+        for (int i = 0; i < 3; i++)
+            env->agents[a].action_mask[i] = i != forbidden;
+        env->agents[a].observations[0] = 200;
+        env->agents[a].observations[1] = (unsigned char)forbidden;
+    }
+}
+void puf_init(Env *env, Dict *kwargs)
+{
+    env->num_agents = 2;
+    env->length = dict_find(kwargs, "length") ? dict_get(kwargs, "length") : 4;
+}
+void puf_reset(Env *env) { env->ticks = 0; show(env); }
+void puf_step(Env *env)
+{
+    for (int a = 0; a < 2; a++) {
+        if ((int)env->agents[a].actions[0] == env->agents[a].observations[1])
+            abort();
+        env->agents[a].rewards[0] = 0.5f;
+    }
+    env->ticks++;
+    if (env->ticks >= (env->length > 0 ? env->length : 4)) {
+        env->agents[0].terminals[0] = env->agents[1].terminals[0] = 1;
+        env->log.perf += 1, env->log.score += 7, env->log.episode_length += env->ticks, env->log.n += 1;
+        env->ticks = 0;
+    }
+    show(env);
+}
+void puf_render(Env *env) { DrawText("x", 0, 0, 8, RED); (void)env; }
+void puf_close(Env *env) { (void)env; }
+void puf_log(Log *log, Dict *out) { dict_set(out, "perf", log->perf); dict_set(out, "score", log->score); dict_set(out, "episode_length", log->episode_length); }
+""")
+    run("env", "build", game, cwd=folder)
+    described = json.loads(run("env", "describe", "./masked.so", cwd=folder)[0])
+    equal([o["key"] for o in described["options"]], ["length"])
+    equal(described["shape"]["has_mask"], True)
+    out, _ = run("train", "./masked.so", "--env.length", 6, "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)
+    result = json.loads(out)
+    equal((result["score"], result["perf"], result["ep_length"]), (7, 1, 6))
