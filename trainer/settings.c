@@ -166,7 +166,7 @@ static const struct opt_def train_defs[] = {
             "minibatch: as one device would. On a CPU they share its threads."),
     ROW_FLOAT(rank_timeout_s, "20", 0.1, 1e6, OPT_FIXED, 0, 0, "s",
               "Gives up on a device for which the others have waited for this long.", .depends = "train.devices > 1"),
-    ROW_INT(threads, "0", 0, 4096, OPT_FIXED, 0, 0, "threads", "Uses this many CPU threads; 0 is one per core."),
+    ROW_INT(threads, "0", 0, 1024, OPT_FIXED, 0, 0, "threads", "Uses this many CPU threads; 0 is one per core."),
     ROW_STR(
         vector_units, "",
         "Names the vector units that a CPU run was made with, of exported trials: another machine then says that it "

@@ -276,11 +276,14 @@ static enum status load(struct library *library, struct error *err)
         return FAIL(err, ST_IO, "%s: no handler for the end of the process", library->path);
     loaded_path = mem_strdup(library->path);
     handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL)
-        return FAIL(err, ST_CONFIG,
-                    "it cannot be loaded: %s (an undefined symbol is a function that it calls and no file of it "
-                    "defines, or one of raylib that is unknown here)",
-                    dlerror());
+    if (handle == NULL) {
+        const char *why = dlerror();
+        return FAIL(err, ST_CONFIG, "a game cannot be loaded: %s; %s", why,
+                    strstr(why, "undefined symbol") != NULL
+                        ? "that is a function that it calls and no file of it defines, or one of raylib that is "
+                          "unknown here"
+                        : "`trawl env build` makes a library of a game");
+    }
     symbol = dlsym(handle, "trawl_env");
     if (symbol == NULL) {
         dlclose(handle);

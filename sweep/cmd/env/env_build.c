@@ -281,7 +281,7 @@ static enum status build(struct build *b, struct error *err)
 
     snprintf(b->folder, sizeof b->folder, "%s/trawl-env-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (mkdtemp(b->folder) == NULL)
-        return FAIL(err, ST_IO, "env build: no temporary folder %s: %s", b->folder, strerror(errno));
+        return FAIL(err, ST_IO, "env build: no temporary folder %s: %s; set TMPDIR", b->folder, strerror(errno));
     rc = write_headers(b->folder, err);
     if (rc == ST_OK && has_glue(b))
         rc = write_glue(b, err);
