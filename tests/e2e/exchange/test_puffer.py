@@ -202,6 +202,23 @@ void my_log(Log *log, Dict *out)
     assert "\nmetric = env/late_deaths\n" in text, text
     result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", cwd=folder)[0])
     assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
+    # a game that is given pointers to each agent's row, for self-play there
+    routed, header = folder / "tree" / "ocean" / "routed", (game / "pairs.h").read_text()
+    os.makedirs(routed)
+    write(routed, "pairs.h", header.replace("int num_agents;", "int num_agents; float *seen[2];").replace("env->observations[a]", "env->seen[a][0]"))
+    write(routed, "binding.c", binding.replace("#define Env", "#define MY_USES_PERM\n#define Env") + """
+void my_setup_perm(StaticVec *vec, Env *env, int slot_base)
+{
+    for (int a = 0; a < env->num_agents; a++) {
+        int row = vec->agent_perm ? vec->agent_perm[slot_base + a] : slot_base + a;
+        env->seen[a] = (float *)((char *)vec->observations + (size_t)row * OBS_SIZE * obs_element_size());
+    }
+}
+""")
+    run("env", "build", routed, cwd=folder)
+    by = ["--env.length", 5, "--env.fair", 1, "--json", "-q", "--train.total_timesteps", "300k"]
+    same = json.loads(run("train", "./routed.so", *by, cwd=folder)[0])
+    equal([same[key] for key in ("perf", "ep_length")], [result[key] for key in ("perf", "ep_length")])
     # what my_log names is a metric: a life of the agent that dies late has 6 steps, one of the other 5
     reports = [json.loads(line) for line in (folder / "logs" / "metrics.jsonl").read_text().splitlines()]
     assert len(reports) > 2 and all(abs(r["ep_length"] - 5 - r["env/late_deaths"]) < 1e-5 for r in reports), reports
