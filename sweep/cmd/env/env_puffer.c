@@ -18,6 +18,7 @@
 
 struct options {
     char keys[OPTIONS_MAX][KEY_MAX];
+    bool is_text[OPTIONS_MAX]; /* of the config, which PufferLib does not hand to the game */
     size_t n;
 };
 
@@ -53,17 +54,6 @@ static void find_options(const char *text, struct options *options)
         end += strspn(end, ", \n\t");
         if (*end == '"')
             add_option(options, end + 1, strcspn(end + 1, "\""));
-    }
-}
-
-/* What the config sets and binding.c does not read: PufferLib lets it stand, so it is an option too, without effect. But
- * 3.0's number of instances is the trainer's. */
-static void add_config_options(const struct config *config, struct options *options)
-{
-    for (size_t i = 0; i < config_n_items(config); i++) {
-        struct config_item item = config_item(config, i);
-        if (item.value != NULL && strncmp(item.key, "env.", 4) == 0 && strcmp(item.key, "env.num_envs") != 0)
-            add_option(options, item.key + 4, strlen(item.key + 4));
     }
 }
 
@@ -109,6 +99,20 @@ static const char *default_of(const struct config *config, const char *key)
     return num_parse_f64(value, &number) ? value : NULL;
 }
 
+/* What the config sets and binding.c does not read: PufferLib lets it stand, so it is an option too, without effect. But
+ * 3.0's number of instances is the trainer's. */
+static void add_config_options(const struct config *config, struct options *options)
+{
+    for (size_t i = 0; i < config_n_items(config); i++) {
+        struct config_item item = config_item(config, i);
+        size_t n = options->n;
+        if (item.value != NULL && strncmp(item.key, "env.", 4) == 0 && strcmp(item.key, "env.num_envs") != 0)
+            add_option(options, item.key + 4, strlen(item.key + 4));
+        if (options->n > n)
+            options->is_text[n] = default_of(config, options->keys[n]) == NULL;
+    }
+}
+
 /* In PufferLib's tree ocean/snake has config/snake.ini, or in older trees config/ocean/snake.ini; a game that lies alone
  * may have its own beside it. places: where it was looked for, for messages. */
 static enum status load_config(struct config *config, const char *dir, const char *name, struct strbuf *places,
@@ -139,7 +143,7 @@ static void warn_without_value(const struct options *options, const struct confi
     STRBUF(list, 1u << 16);
 
     for (size_t i = 0; i < options->n; i++) {
-        if (default_of(config, options->keys[i]) != NULL)
+        if (options->is_text[i] || default_of(config, options->keys[i]) != NULL)
             continue;
         strbuf_addf(&list, "%s%s", first != NULL ? ", " : "", options->keys[i]);
         first = first != NULL ? first : options->keys[i];
@@ -158,12 +162,17 @@ static enum status write(const struct options *options, const struct config *con
 
     if (has_text(dir, "pufferenv.h", "pufferenv.h"))
         strbuf_addf(&sb, "#define PUFFER_HAS_MASK %d\n", has_text(dir, "action_mask", "action_mask"));
-    strbuf_addf(&sb, "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL)",
+    strbuf_addf(&sb,
+                "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL, TEXT)",
                 name, has_text(dir, "int rng;", "_t rng;"));
     for (size_t i = 0; i < options->n; i++) {
         const char *def = default_of(config, options->keys[i]);
-        def = def != NULL ? def : "0";
-        strbuf_addf(&sb, " %s(%s, \"%s\")", is_bool(def) ? "BOOL" : "NUMBER", options->keys[i], def);
+        def = def != NULL ? def : options->is_text[i] ? "" : "0";
+        strbuf_addf(&sb, " %s(%s, \"%s\")",
+                    options->is_text[i] ? "TEXT"
+                    : is_bool(def)      ? "BOOL"
+                                        : "NUMBER",
+                    options->keys[i], def);
     }
     strbuf_add(&sb, "\n");
     snprintf(path, sizeof path, "%s/puffer_game.h", folder);

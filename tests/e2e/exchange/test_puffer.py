@@ -123,7 +123,7 @@ def test_a_game_of_pufferlibs_form(folder):
     os.makedirs(game)
     os.makedirs(folder / "tree" / "config")
     write(folder / "tree" / "config", "pairs.ini", "[base]\nenv_name = pairs\n[vec]\ntotal_agents = 64\n[env]\nlength = 5\nfair = True\n"
-          "unread = 3\nnum_envs = 8\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n[sweep]\nmetric = late_deaths\n")
+          "unread = 3\nnum_envs = 8\nlevels = 'a.bin'\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n[sweep]\nmetric = late_deaths\n")
     write(game, "pairs.h", """
 #include <stdlib.h>
 #include "raylib.h"
@@ -194,7 +194,7 @@ void my_log(Log *log, Dict *out)
     (game / "pairs.ini").unlink()
     config.write_text(kept)
     options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
-    equal(options, {"length": "5", "fair": "true", "unread": "3"})
+    equal(options, {"length": "5", "fair": "true", "unread": "3", "levels": ""})
     text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
     for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3", "metric = env/late_deaths"):
         assert "\n%s\n" % line in text, (line, text)
