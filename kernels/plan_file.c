@@ -74,7 +74,7 @@ static unsigned char *append(struct plan_file *file)
 static void merge(struct plan_file *file)
 {
     struct plan_file read = {.header = file->header};
-    char *bytes = NULL;
+    MEM_LOCAL char *bytes = NULL;
     size_t n = 0;
 
     read.header.n = 0;
@@ -94,7 +94,6 @@ static void merge(struct plan_file *file)
     } else {
         log_debug("%s: damaged, or of another version; its plans are searched again", file->path);
     }
-    mem_free(bytes);
 }
 
 struct plan_file *plan_file_open(const char *path, const char *about, size_t key_size, size_t plan_size)

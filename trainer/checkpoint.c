@@ -386,11 +386,10 @@ static enum status ckpt_fill(struct trainer *t, const struct ckpt_file *file, ch
 static enum status ckpt_pack(struct trainer *t, struct ckpt_file *file, struct error *err)
 {
     struct ckpt_header header = {.version = CKPT_VERSION, .byte_order = CKPT_BYTE_ORDER, .file_bytes = file->n};
-    enum status rc = ST_OK;
     struct ckpt_shape shape;
     struct ckpt_list list;
     size_t bytes_each;
-    char *parts = NULL;
+    MEM_LOCAL char *parts = NULL;
 
     memcpy(header.magic, CKPT_MAGIC, sizeof header.magic);
     ckpt_list_trainer(&list, t, &shape, file->policy);
@@ -400,11 +399,9 @@ static enum status ckpt_pack(struct trainer *t, struct ckpt_file *file, struct e
         parts = mem_try_array(t->n_ranks, bytes_each);
         if (parts == NULL)
             return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", t->n_ranks * bytes_each);
-        rc = ranks_call(t, RANK_PACK, &(struct rank_args){.out = parts, .out_bytes = bytes_each}, err);
+        TRY(ranks_call(t, RANK_PACK, &(struct rank_args){.out = parts, .out_bytes = bytes_each}, err));
     }
-    THEN(rc, ckpt_fill(t, file, parts, bytes_each, err));
-    mem_free(parts);
-    TRY(rc);
+    TRY(ckpt_fill(t, file, parts, bytes_each, err));
     memcpy(file->bytes, &header, sizeof header);
     header.crc = ckpt_crc(file->bytes, file->n);
     memcpy(file->bytes, &header, sizeof header);
@@ -465,44 +462,35 @@ enum status trainer_save_policy(struct trainer *t, const char *path, const char 
 static enum status ckpt_read(const char *path, char **ret_bytes, size_t *ret_n, struct error *err)
 {
     struct ckpt_header header;
-    enum status rc = ST_OK;
-    char *bytes = NULL;
+    MEM_LOCAL char *bytes = NULL;
     size_t n;
 
     TRY(file_read_regular(path, CKPT_MAX_BYTES, &bytes, &n, err));
-    if (n < sizeof header.magic || memcmp(bytes, CKPT_MAGIC, sizeof header.magic) != 0) {
-        rc = FAIL(
+    if (n < sizeof header.magic || memcmp(bytes, CKPT_MAGIC, sizeof header.magic) != 0)
+        return FAIL(
             err, ST_CORRUPT,
             "%s is not a Trawl checkpoint (its first 8 bytes are not %s); give a .ckpt file that `trawl train` wrote",
             path, CKPT_MAGIC);
-        goto fail;
-    }
-    if (n < sizeof header) {
-        rc = FAIL(err, ST_CORRUPT, "%s: is cut off after %zu bytes, within its header; use an earlier checkpoint", path,
-                  n);
-        goto fail;
-    }
+    if (n < sizeof header)
+        return FAIL(err, ST_CORRUPT, "%s: is cut off after %zu bytes, within its header; use an earlier checkpoint",
+                    path, n);
     memcpy(&header, bytes, sizeof header);
     if (header.byte_order != CKPT_BYTE_ORDER)
-        rc = FAIL(err, ST_VERSION, "%s: was written on a machine of the other byte order; load it there", path);
-    else if (header.version > CKPT_VERSION)
-        rc = FAIL(err, ST_VERSION,
-                  "%s: has checkpoint version %" PRIu32 ", this program reads up to %d; use a newer trawl", path,
-                  header.version, CKPT_VERSION);
-    else if (header.file_bytes != n)
-        rc = FAIL(err, ST_CORRUPT, "%s: is %zu bytes, its header says %" PRIu64 ": %s; use an earlier checkpoint", path,
-                  n, header.file_bytes, n < header.file_bytes ? "cut off" : "something was appended");
-    else if (header.crc != ckpt_crc(bytes, n))
-        rc = FAIL(err, ST_CORRUPT, "%s: its checksum does not match, the file is damaged; use an earlier checkpoint",
-                  path);
-    if (rc != ST_OK)
-        goto fail;
+        return FAIL(err, ST_VERSION, "%s: was written on a machine of the other byte order; load it there", path);
+    if (header.version > CKPT_VERSION)
+        return FAIL(err, ST_VERSION,
+                    "%s: has checkpoint version %" PRIu32 ", this program reads up to %d; use a newer trawl", path,
+                    header.version, CKPT_VERSION);
+    if (header.file_bytes != n)
+        return FAIL(err, ST_CORRUPT, "%s: is %zu bytes, its header says %" PRIu64 ": %s; use an earlier checkpoint",
+                    path, n, header.file_bytes, n < header.file_bytes ? "cut off" : "something was appended");
+    if (header.crc != ckpt_crc(bytes, n))
+        return FAIL(err, ST_CORRUPT, "%s: its checksum does not match, the file is damaged; use an earlier checkpoint",
+                    path);
     *ret_bytes = bytes;
     *ret_n = n;
+    bytes = NULL;
     return ST_OK;
-fail:
-    mem_free(bytes);
-    return rc;
 }
 
 /* The bytes of a section, NULL if the file has none of that name. Lengths are checked although the CRC agreed. */
@@ -551,16 +539,13 @@ static enum status section_give(struct trainer *t, const struct ckpt_section *s,
 static enum status section_give_part(struct trainer *t, const struct ckpt_section *s, const char *file,
                                      struct error *err)
 {
-    char *own = mem_try_alloc(s->bytes);
-    enum status rc;
+    MEM_LOCAL char *own = mem_try_alloc(s->bytes);
 
     if (own == NULL)
         return FAIL(err, ST_NOMEM, "no memory for %zu bytes of a checkpoint", s->bytes);
     section_move(t, s, t->rank, (char *)(uintptr_t)file, own, false); /* which reads it */
-    rc = section_give(t, s, own, err);
-    THEN(rc, kern_sync(t->kern, err));
-    mem_free(own);
-    return rc;
+    TRY(section_give(t, s, own, err));
+    return kern_sync(t->kern, err);
 }
 
 static enum status ckpt_unpack(struct trainer *t, const char *path, const char *bytes, size_t n, struct error *err)
@@ -627,14 +612,11 @@ enum status rank_load(void *ctx, struct trainer *t, struct error *err)
 static enum status load_file(struct trainer *t, enum rank_call call, const char *path, struct error *err)
 {
     struct rank_args args = {.text = path};
-    char *bytes = NULL;
-    enum status rc;
+    MEM_LOCAL char *bytes = NULL;
 
     TRY(ckpt_read(path, &bytes, &args.in_bytes, err));
     args.in = bytes;
-    rc = ranks_call(t, call, &args, err);
-    mem_free(bytes);
-    return rc;
+    return ranks_call(t, call, &args, err);
 }
 
 enum status trainer_load(struct trainer *t, const char *path, struct error *err)
@@ -733,19 +715,16 @@ bool checkpoint_is_one(const char *path)
 
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err)
 {
-    enum status rc = ST_OK;
     const char *text;
-    char *bytes = NULL;
+    MEM_LOCAL char *bytes = NULL;
     size_t n = 0, got = 0;
 
     TRY(ckpt_read(path, &bytes, &n, err));
     text = ckpt_find(bytes, n, "config", &got);
     if (text == NULL || got == 0 || text[got - 1] != '\0')
-        rc = FAIL(err, ST_CORRUPT, "%s: has no valid section \"config\"; use another checkpoint", path);
-    else
-        *ret_text = mem_strdup(text);
-    mem_free(bytes);
-    return rc;
+        return FAIL(err, ST_CORRUPT, "%s: has no valid section \"config\"; use another checkpoint", path);
+    *ret_text = mem_strdup(text);
+    return ST_OK;
 }
 
 enum status checkpoint_copy(const char *from, const char *to, const char *config_text, struct error *err)

@@ -198,13 +198,11 @@ static enum status load(struct config *config, const char *name, const char *tex
 {
     struct loader loader = {.config = config, .name = name, .first_entry = config->n_entries};
     size_t skip = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* byte order mark */
-    enum status rc;
+    MEM_LOCAL char *value = mem_alloc(CONFIG_LINE_MAX_BYTES + 1);
 
-    loader.value = mem_alloc(CONFIG_LINE_MAX_BYTES + 1);
+    loader.value = value;
     config->n_texts++;
-    rc = load_lines(&loader, text + skip, text + n, err);
-    mem_free(loader.value);
-    return rc;
+    return load_lines(&loader, text + skip, text + n, err);
 }
 
 enum status config_load_text(struct config *config, const char *name, const char *text, struct error *err)
@@ -215,7 +213,7 @@ enum status config_load_text(struct config *config, const char *name, const char
 enum status config_load_file(struct config *config, const char *path, struct error *err)
 {
     struct error read_err = {0};
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
     size_t n = 0;
     enum status rc = file_read_all(path, CONFIG_FILE_MAX_BYTES, &text, &n, &read_err);
 
@@ -223,7 +221,5 @@ enum status config_load_file(struct config *config, const char *path, struct err
         return FAIL(err, ST_CONFIG, "%s:1: larger than %d bytes; this is no config", path, CONFIG_FILE_MAX_BYTES);
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", read_err.text);
-    rc = load(config, path, text, n, err);
-    mem_free(text);
-    return rc;
+    return load(config, path, text, n, err);
 }

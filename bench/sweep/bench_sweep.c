@@ -362,28 +362,23 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
 static enum status front_run(const char *list, const char *data, size_t n_points, struct error *err)
 {
     struct names problems;
-    struct problem problem;
-    cJSON *all = cJSON_CreateObject();
-    enum status rc = split_names(list, &problems, err);
+    JSON_LOCAL cJSON *all = cJSON_CreateObject();
 
-    for (size_t i = 0; rc == ST_OK && i < problems.n; i++) {
-        rc = problem_open(&problem, problems.v[i], data, err);
+    TRY(split_names(list, &problems, err));
+    for (size_t i = 0; i < problems.n; i++) {
+        AT_END(problem_close) struct problem problem = {0};
+        enum status rc = problem_open(&problem, problems.v[i], data, err);
         if (rc == ST_NOTFOUND && err != NULL) {
             log_warn("%s skipped: %s", problems.v[i], err->text);
             error_clear(err);
-            rc = ST_OK;
             continue;
         }
-        if (rc == ST_OK)
-            json_add(all, problems.v[i], known_search(&problem, n_points));
-        problem_close(&problem);
+        TRY(rc);
+        json_add(all, problems.v[i], known_search(&problem, n_points));
     }
-    if (rc == ST_OK) {
-        cli_print_json(all);
-        return ST_OK;
-    }
-    cJSON_Delete(all);
-    return rc;
+    cli_print_json(all);
+    all = NULL;
+    return ST_OK;
 }
 
 enum status bench_front(int argc, char **argv, struct error *err)

@@ -188,24 +188,20 @@ cJSON *known_search(const struct problem *problem, size_t n_points)
 
 enum status known_load(struct known *ret, const char *path, const char *problem, struct error *err)
 {
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
     size_t n = 0;
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
 
     TRY(file_read_all(path, FRONTS_MAX_BYTES, &text, &n, err));
-    enum status rc = json_parse(text, n, &json, err);
-    mem_free(text);
-    if (rc != ST_OK)
+    if (json_parse(text, n, &json, err) != ST_OK)
         return error_prefix(err, "%s", path);
     const cJSON *entry = cJSON_GetObjectItemCaseSensitive(json, problem);
     if (entry == NULL)
-        rc = FAIL(err, ST_NOTFOUND, "%s: nothing about '%s'; `trawl-bench front` makes the file", path, problem);
-    else if (!json_get_f64(entry, "ref_cost", &ret->ref_cost) || !json_get_f64(entry, "ref_score", &ret->ref_score) ||
-             !json_get_f64(entry, "best_score", &ret->best_score) ||
-             !json_get_f64(entry, "hypervolume", &ret->hypervolume) || !(ret->ref_cost > 0.0) ||
-             !(ret->hypervolume > 0.0))
-        rc = FAIL(err, ST_CORRUPT, "%s: the entry of '%s' is not whole; make it again with `trawl-bench front`", path,
-                  problem);
-    cJSON_Delete(json);
-    return rc;
+        return FAIL(err, ST_NOTFOUND, "%s: nothing about '%s'; `trawl-bench front` makes the file", path, problem);
+    if (!json_get_f64(entry, "ref_cost", &ret->ref_cost) || !json_get_f64(entry, "ref_score", &ret->ref_score) ||
+        !json_get_f64(entry, "best_score", &ret->best_score) ||
+        !json_get_f64(entry, "hypervolume", &ret->hypervolume) || !(ret->ref_cost > 0.0) || !(ret->hypervolume > 0.0))
+        return FAIL(err, ST_CORRUPT, "%s: the entry of '%s' is not whole; make it again with `trawl-bench front`", path,
+                    problem);
+    return ST_OK;
 }

@@ -175,9 +175,10 @@ enum status play_run(struct play *study, struct play_method method, struct error
 {
     struct suggest_settings settings = {.method = method.own, .seed = study->seed};
     struct suggester *suggester = NULL;
-    struct gp_trial *rows = mem_array2(study->max_trials, 1 + study->branches, sizeof *rows);
-    double *branch_x = mem_array2(study->max_trials * study->branches, study->problem->space.dim, sizeof *branch_x);
-    struct gp_trial *taught = NULL;
+    MEM_LOCAL struct gp_trial *rows = mem_array2(study->max_trials, 1 + study->branches, sizeof *rows);
+    MEM_LOCAL double *branch_x =
+        mem_array2(study->max_trials * study->branches, study->problem->space.dim, sizeof *branch_x);
+    MEM_LOCAL struct gp_trial *taught = NULL;
     struct gp_history history;
     struct suggestion ahead[SUGGEST_BATCH_MAX]; /* made and not yet started, from at_ahead to before n_ahead */
     size_t n_ahead = 0, at_ahead = 0;
@@ -216,9 +217,6 @@ enum status play_run(struct play *study, struct play_method method, struct error
     }
 done:
     suggester_destroy(suggester);
-    mem_free(rows);
-    mem_free(branch_x);
-    mem_free(taught);
     return rc;
 }
 

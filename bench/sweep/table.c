@@ -262,16 +262,15 @@ static enum status parse(struct problem *problem, const char *path, const char *
 
 static enum status table_open(struct problem *problem, const char *const *dirs, size_t n_dirs, struct error *err)
 {
-    char path[4096], file[PROBLEM_NAME_MAX + 8], *bytes = NULL;
+    char path[4096], file[PROBLEM_NAME_MAX + 8];
+    MEM_LOCAL char *bytes = NULL;
     size_t n = 0;
 
     snprintf(file, sizeof file, "%s.tbl", problem->name);
     TRY(problem_find(file, dirs, n_dirs, path, sizeof path, err));
     TRY(file_read_all(path, TABLE_MAX_BYTES, &bytes, &n, err));
     problem->data = mem_alloc(sizeof(struct table));
-    enum status rc = parse(problem, path, bytes, n, err);
-    mem_free(bytes);
-    return rc;
+    return parse(problem, path, bytes, n, err);
 }
 
 /* ---- a point ---- */

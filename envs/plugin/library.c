@@ -349,13 +349,10 @@ static enum status refuse_open(const struct env_def *def, const void *settings, 
 
 static enum status describe(struct library *library, struct error *err)
 {
-    cJSON *json = NULL;
-    enum status rc;
+    JSON_LOCAL cJSON *json = NULL;
 
     TRY(env_describe_in_child(library->path, NULL, 0, &json, err));
-    rc = env_described(json, &library->def, &library->shapes[0].shape, err);
-    cJSON_Delete(json);
-    TRY(rc);
+    TRY(env_described(json, &library->def, &library->shapes[0].shape, err));
     TRY(check_name(library->path, library->def.name, err)); /* the child is the library's too: it is not believed */
     TRY(check_rows(library->path, &library->def.options, err));
     library->described = true;

@@ -36,9 +36,8 @@ static enum status no_such_study(const char *path, const char *study, const cJSO
 
 static enum status find_study(const char *path, const char *study, int64_t *ret_id, struct error *err)
 {
-    cJSON *rows = NULL;
+    JSON_LOCAL cJSON *rows = NULL;
     const cJSON *row, *found = NULL;
-    enum status rc = ST_OK;
 
     TRY(store_read_rows(path, "SELECT study_id, study_name FROM studies ORDER BY study_id", 0, &rows, err));
     cJSON_ArrayForEach(row, rows)
@@ -48,9 +47,8 @@ static enum status find_study(const char *path, const char *study, int64_t *ret_
             found = row;
     }
     if (found == NULL || !json_get_i64(found, "study_id", ret_id))
-        rc = no_such_study(path, study, rows, err);
-    cJSON_Delete(rows);
-    return rc;
+        return no_such_study(path, study, rows, err);
+    return ST_OK;
 }
 
 /* What is read of one study, each an array of rows by the number of their trial. */

@@ -14,7 +14,7 @@ static const char *state_of(const struct node *node)
 
 enum status node_list_to_json(struct store *store, int64_t study_id, cJSON **ret_json, struct error *err)
 {
-    struct node *nodes = NULL;
+    MEM_LOCAL struct node *nodes = NULL;
     size_t n = 0;
 
     TRY(store_node_list(store, study_id, &nodes, &n, err));
@@ -35,13 +35,12 @@ enum status node_list_to_json(struct store *store, int64_t study_id, cJSON **ret
         json_add_f64(row, "silent_s", node->silent_s);
         cJSON_AddItemToArray(*ret_json, row);
     }
-    mem_free(nodes);
     return ST_OK;
 }
 
 enum status node_list_print(struct store *store, int64_t study_id, struct error *err)
 {
-    struct node *nodes = NULL;
+    MEM_LOCAL struct node *nodes = NULL;
     size_t n = 0;
 
     TRY(store_node_list(store, study_id, &nodes, &n, err));
@@ -56,6 +55,5 @@ enum status node_list_print(struct store *store, int64_t study_id, struct error 
                node->device[0] != '\0' ? node->device : "no device yet", node->job[0] != '\0' ? ", job " : "",
                node->job);
     }
-    mem_free(nodes);
     return ST_OK;
 }

@@ -119,12 +119,11 @@ enum status branches_config(const struct setup *setup, const char *key, int64_t 
 enum status branches_params(const char *params, const char *key, int64_t env_steps, char **ret_params,
                             struct error *err)
 {
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
 
     TRY(json_parse(params, strlen(params), &json, err));
     cJSON_DeleteItemFromObjectCaseSensitive(json, key);
     json_add_f64(json, key, (double)env_steps);
     *ret_params = json_print(json, false);
-    cJSON_Delete(json);
     return ST_OK;
 }

@@ -271,7 +271,7 @@ enum status search_point(const struct search *search, const char *params_json, d
 
 size_t search_env(const struct search *search, const char *params_json)
 {
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
     size_t env = 0;
 
     if (search->envs.n == 0 || params_json == NULL ||
@@ -280,18 +280,16 @@ size_t search_env(const struct search *search, const char *params_json)
     const char *name = json_get_str(json, SEARCH_ENV_KEY);
     if (name != NULL)
         env = sweep_envs_find(&search->envs, name);
-    cJSON_Delete(json);
     return env < search->envs.n ? env : 0;
 }
 
 size_t search_n_games(const char *space_json)
 {
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
     int n = 0;
 
     if (space_json == NULL || json_parse(space_json, strlen(space_json), &json, NULL) != ST_OK)
         return 1;
     n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "envs"));
-    cJSON_Delete(json);
     return n > 0 ? (size_t)n : 1;
 }

@@ -61,12 +61,11 @@ static void read_line(const char *text, const char *mark, char *buf, size_t size
 
 enum status checkpoint_read_label(const char *path, char *ret_owner, char *ret_maker, size_t size, struct error *err)
 {
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
 
     TRY(checkpoint_read_config(path, &text, err));
     read_line(text, OF, ret_owner, size);
     read_line(text, BY, ret_maker, size);
-    mem_free(text);
     return ST_OK;
 }
 

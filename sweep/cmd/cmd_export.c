@@ -95,7 +95,8 @@ static enum status export_trial_policy(const char *store_path, const char *study
 /* A line for the study, a line for each trial. */
 static enum status add_jsonl(const struct study_view *v, struct strbuf *out, struct error *err)
 {
-    cJSON *json = NULL, *item;
+    JSON_LOCAL cJSON *json = NULL;
+    const cJSON *item;
     char *text;
 
     TRY(report_to_json(v, &json, err));
@@ -110,7 +111,6 @@ static enum status add_jsonl(const struct study_view *v, struct strbuf *out, str
         strbuf_addf(out, "%s\n", text);
         mem_free(text);
     }
-    cJSON_Delete(json);
     return strbuf_status(out, "the trials", err);
 }
 

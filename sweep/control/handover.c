@@ -39,12 +39,10 @@ bool handover_is_possible(const struct sweep_cmd *s)
 
 static enum status ask_daemon(const struct sweep_cmd *s, cJSON *request, struct error *err)
 {
-    cJSON *answer = NULL;
+    JSON_LOCAL cJSON *answer = NULL;
     bool reached;
 
-    TRY(control_call(s->store_path, request, &answer, &reached, err));
-    cJSON_Delete(answer);
-    return ST_OK;
+    return control_call(s->store_path, request, &answer, &reached, err);
 }
 
 static enum status submit(const struct sweep_cmd *s, struct error *err)

@@ -95,9 +95,8 @@ static char *take_marked(const char *line, size_t n, const char **ret_at, const 
 bool metric_line_is_marked(const char *line, size_t n)
 {
     const char *at, *end;
-    char *text = take_marked(line, n, &at, &end);
+    MEM_LOCAL char *text = take_marked(line, n, &at, &end);
 
-    mem_free(text);
     return text != NULL;
 }
 
@@ -121,7 +120,7 @@ static void take_word(struct metric_line *line, const char *from, size_t n, cons
 bool metric_line_read(const char *line, size_t n, const char *score, struct metric_line *ret)
 {
     const char *at, *end, *from;
-    char *text = take_marked(line, n, &at, &end);
+    MEM_LOCAL char *text = take_marked(line, n, &at, &end);
 
     begin(ret);
     if (text == NULL)
@@ -133,7 +132,6 @@ bool metric_line_read(const char *line, size_t n, const char *score, struct metr
             at++;
         take_word(ret, from, (size_t)(at - from), score);
     }
-    mem_free(text);
     return has_content(ret);
 }
 

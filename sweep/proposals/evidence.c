@@ -178,13 +178,11 @@ static bool read_entry(struct evidence *e, const cJSON *json, struct evidence_en
 
 enum status evidence_read(struct evidence *e, const char *text, struct evidence_entry *ret, struct error *err)
 {
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
 
     *ret = (struct evidence_entry){0};
     TRY(json_parse(text, strlen(text), &json, err));
-    bool is_whole = read_entry(e, json, ret);
-    cJSON_Delete(json);
-    if (is_whole)
+    if (read_entry(e, json, ret))
         return ST_OK;
     evidence_entry_free(ret);
     return FAIL(err, ST_CORRUPT, "what the proposal had seen cannot be read: %.200s", text);

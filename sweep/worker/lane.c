@@ -25,13 +25,11 @@
 static enum status lane_write(struct lane *lane, struct error *err)
 {
     const struct lane_trial *t = &lane->trial;
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
 
     TRY(file_make_folder_of(t->checkpoint_path, 0777, err)); /* studies share it: each that ends removes it if empty */
     TRY(checkpoint_label(t->owner, t->maker, t->config, &text, err));
-    enum status rc = trainer_save(lane->session.trainer, t->checkpoint_path, text, err);
-    mem_free(text);
-    return rc;
+    return trainer_save(lane->session.trainer, t->checkpoint_path, text, err);
 }
 
 static void lane_save(struct lane *lane)

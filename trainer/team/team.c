@@ -416,12 +416,11 @@ static enum status rank_params(void *ctx, struct trainer *t, struct error *err)
 enum status ranks_compare(struct trainer *t, struct error *err)
 {
     size_t n = t->policy.n_params;
-    enum status rc = ST_OK;
-    float *params;
+    enum status rc;
 
     if (t->team == NULL)
         return ST_OK;
-    params = mem_try_array(t->n_ranks, n * sizeof *params);
+    MEM_LOCAL float *params = mem_try_array(t->n_ranks, n * sizeof *params);
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to compare %zu weights of %zu ranks", n, t->n_ranks);
     rc = ranks_call(t, RANK_PARAMS, &(struct rank_args){.out = params, .out_bytes = n * sizeof *params}, err);
@@ -432,7 +431,6 @@ enum status ranks_compare(struct trainer *t, struct error *err)
                           "rank %zu has weight %zu as %.9g, rank 0 as %.9g, after update %lld: devices that made the "
                           "same steps differ; one of them computes wrongly, or training has a fault",
                           r, i, (double)params[r * n + i], (double)params[i], (long long)t->count.updates);
-    mem_free(params);
     t->failed = t->failed || rc == ST_DEVICE;
     return rc;
 }
@@ -639,13 +637,10 @@ static enum status serve(struct team *team, const struct host_call *call, const 
 static enum status follow_open(struct train_hosts *hosts, bool *ret_opens, struct error *err)
 {
     struct host_call call = {0};
-    char *text, *in;
-    enum status rc;
+    MEM_LOCAL char *text = NULL, *in = NULL;
 
     TRY(hosts_answer(hosts, ST_OK, "", NULL, 0, err));
-    rc = hosts_next_call(hosts, &call, &text, &in, err);
-    mem_free(text);
-    mem_free(in);
+    enum status rc = hosts_next_call(hosts, &call, &text, &in, err);
     *ret_opens = call.call == HOST_OPEN;
     return rc != ST_OK || *ret_opens ? rc : hosts_answer(hosts, ST_OK, "", NULL, 0, err);
 }

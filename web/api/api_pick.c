@@ -220,7 +220,7 @@ enum status api_report(struct serve *s, const struct request *r, struct strbuf *
 
 enum status api_control(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    char *message = NULL;
+    MEM_LOCAL char *message = NULL;
 
     r->answer->no_store = true;
     if (json_get_str(r->body, "action") == NULL)
@@ -228,6 +228,5 @@ enum status api_control(struct serve *s, const struct request *r, struct strbuf 
                     "the body has no action; pause, continue, stop, add, priority, retry and confirm are known");
     TRY(s->set.control(s->set.store_path, r->study, r->body, &message, err));
     put_json(out, "{'ok':%i,'message':%s}\n", true, message);
-    mem_free(message);
     return ST_OK;
 }

@@ -106,10 +106,9 @@ static enum status put_config(const struct request *r, struct store *store, int6
     if (against >= 0)
         TRY(store_trial_find(store, study_id, against, &other, err));
     TRY(trial_config_rows(&trial, against >= 0 ? &other : NULL, &rows, err));
-    char *text = json_print(rows, false);
+    MEM_LOCAL char *text = json_print(rows, false);
     strbuf_add(out, ",\"config\":");
     put_json_text(out, text);
-    mem_free(text);
     put_json(out, ",'against':%g", against >= 0 ? (double)against : (double)NAN);
     put_train_command(&study, &trial, out);
     return ST_OK;
@@ -131,7 +130,7 @@ static enum status put_names(struct store *store, int64_t id, struct strbuf *out
 
 static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf *out, struct error *err)
 {
-    char *path = NULL;
+    MEM_LOCAL char *path = NULL;
     struct stat st;
     bool exists;
 
@@ -148,7 +147,6 @@ static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf
         : path == NULL
             ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them (branches have none)"
             : "the checkpoint's file is not there any more");
-    mem_free(path);
     return ST_OK;
 }
 
@@ -211,7 +209,7 @@ static size_t thin_out(const struct curve_point *all, size_t n, size_t max, stru
 static enum status put_curve(struct store *store, int64_t id, const char *name, size_t max, struct strbuf *out,
                              struct error *err)
 {
-    struct curve_point *all = NULL;
+    MEM_LOCAL struct curve_point *all = NULL;
     size_t n = 0;
 
     TRY(store_curve(store, id, name, &all, &n, err));
@@ -221,7 +219,6 @@ static enum status put_curve(struct store *store, int64_t id, const char *name, 
     for (int axis = 0; axis < 3; axis++)
         put_axis(out, points, n, axis);
     strbuf_add(out, "}");
-    mem_free(all);
     return ST_OK;
 }
 

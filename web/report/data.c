@@ -119,7 +119,7 @@ static void csv_outcomes(struct strbuf *out, const struct study_view *v, const c
 static enum status csv_row(struct strbuf *out, const struct study_view *v, size_t i, struct error *err)
 {
     const struct trial *trial = &v->trials[i];
-    cJSON *params;
+    JSON_LOCAL cJSON *params = NULL;
     struct promise p;
 
     TRY(report_params_parse(trial, &params, err));
@@ -159,9 +159,7 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
         csv_text(out, study_view_env(v, i));
     }
     strbuf_add(out, "\r\n");
-    enum status rc = strbuf_status(&value, "a parameter's value", err);
-    cJSON_Delete(params);
-    return rc;
+    return strbuf_status(&value, "a parameter's value", err);
 }
 
 enum status report_write_csv(struct strbuf *out, const struct study_view *v, struct error *err)
@@ -331,11 +329,10 @@ enum status report_to_json(const struct study_view *v, cJSON **ret_json, struct 
 
 enum status report_write_json(struct strbuf *out, const struct study_view *v, struct error *err)
 {
-    cJSON *json;
+    JSON_LOCAL cJSON *json = NULL;
 
     TRY(report_to_json(v, &json, err));
     MEM_LOCAL char *text = json_print(json, true);
-    cJSON_Delete(json);
     strbuf_add(out, text);
     strbuf_add(out, "\n");
     return ST_OK;

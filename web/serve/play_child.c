@@ -30,14 +30,13 @@ static enum status open_child(struct play_child *c, int64_t seed, bool greedy, s
 {
     char text[32];
     char *argv[] = {"trawl", "env", "play", c->checkpoint, "--seed", text, greedy ? "--greedy" : NULL, NULL};
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
 
     snprintf(text, sizeof text, "%lld", (long long)seed);
     TRY(child_start(&c->child, argv, err));
     TRY(next_json(c, OPEN_TIMEOUT_S, &json, err));
     (void)json_get_f64(json, "width", &c->width);
     (void)json_get_f64(json, "height", &c->height);
-    cJSON_Delete(json);
     return ST_OK;
 }
 
@@ -74,7 +73,7 @@ void play_child_size(const struct play_child *c, double *ret_width, double *ret_
 enum status play_child_step(struct play_child *c, struct strbuf *draw, struct player_frame *ret_frame,
                             struct error *err)
 {
-    cJSON *json = NULL;
+    JSON_LOCAL cJSON *json = NULL;
     const cJSON *shapes;
 
     *ret_frame = (struct player_frame){0};
@@ -91,10 +90,8 @@ enum status play_child_step(struct play_child *c, struct strbuf *draw, struct pl
     (void)json_get_f64(json, "ep_length", &ret_frame->ep_length);
     shapes = cJSON_GetObjectItem(json, "draw");
     if (cJSON_IsArray(shapes)) {
-        char *text = json_print(shapes, false);
+        MEM_LOCAL char *text = json_print(shapes, false);
         strbuf_add(draw, text);
-        mem_free(text);
     }
-    cJSON_Delete(json);
     return strbuf_status(draw, "a picture", err);
 }

@@ -140,11 +140,10 @@ static bool write_play(struct trials *t, size_t i, char reason[ERROR_TEXT_MAX])
 static void add_trial(struct trials *t, size_t i, struct strbuf *out)
 {
     char tail[48], reason[ERROR_TEXT_MAX] = "only policies of the front, of the picks and of their seeds are kept here";
-    cJSON *trial;
     bool all = t->n <= SMALL || t->special[i], plays = false;
 
     snprintf(tail, sizeof tail, "/trials/%zu", i);
-    trial = site_json(t->w, tail);
+    JSON_LOCAL cJSON *trial = site_json(t->w, tail);
     if (trial == NULL)
         return;
     shorten(t, trial);
@@ -166,7 +165,6 @@ static void add_trial(struct trials *t, size_t i, struct strbuf *out)
     snprintf(tail, sizeof tail, "/trials/%zu/log", i);
     site_add(t->w, "log", tail, out);
     strbuf_add(out, "}");
-    cJSON_Delete(trial);
 }
 
 static enum status write_chunks(struct trials *t, struct error *err)

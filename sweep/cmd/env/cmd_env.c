@@ -21,17 +21,14 @@ static enum status describe(const char *path, const char *hex, FILE *out, struct
 {
     const struct env_def *def;
     MEM_LOCAL void *settings = NULL;
-    cJSON *json = NULL;
-    enum status rc;
+    JSON_LOCAL cJSON *json = NULL;
 
     env_libraries_run();
     TRY(env_open(path, &def, err));
-    rc = hex != NULL ? env_settings_from_hex(hex, def->options.settings_size, &settings, err)
-                     : env_default_settings(def, &settings, err);
-    THEN(rc, env_describe(def, settings, &json, err));
-    TRY(rc);
+    TRY(hex != NULL ? env_settings_from_hex(hex, def->options.settings_size, &settings, err)
+                    : env_default_settings(def, &settings, err));
+    TRY(env_describe(def, settings, &json, err));
     MEM_LOCAL char *text = json_print(json, false);
-    cJSON_Delete(json);
     fprintf(out, "%s\n", text);
     return ST_OK;
 }

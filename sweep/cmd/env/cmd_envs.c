@@ -13,14 +13,11 @@
 /* Shape of a game by its default settings. */
 static enum status default_shape(const struct env_def *env, struct env_shape *ret_shape, struct error *err)
 {
-    void *settings;
-    enum status rc;
+    MEM_LOCAL void *settings = NULL;
 
     *ret_shape = (struct env_shape){0};
     TRY(env_default_settings(env, &settings, err));
-    rc = env_def_check(env, settings, 1, ret_shape, err);
-    mem_free(settings);
-    return rc;
+    return env_def_check(env, settings, 1, ret_shape, err);
 }
 
 static cJSON *option_json(const struct opt_def *o)

@@ -59,7 +59,7 @@ static enum status play(const char *checkpoint, int64_t seed, bool greedy, FILE 
 {
     struct trial trial = {.number = 0};
     struct policy_play *game = NULL;
-    char *config = NULL;
+    MEM_LOCAL char *config = NULL;
     enum status rc;
 
     TRY(checkpoint_read_config(checkpoint, &config, err));
@@ -68,7 +68,6 @@ static enum status play(const char *checkpoint, int64_t seed, bool greedy, FILE 
     rc = policy_play_open(&game, &trial, checkpoint, seed, greedy, err);
     THEN(rc, serve_lines(game, out, err));
     policy_play_close(game);
-    mem_free(config);
     return rc;
 }
 

@@ -11,15 +11,12 @@ enum status checkpoint_player_open(struct checkpoint_player *p, const char *chec
                                    struct error *err)
 {
     const struct kern_settings cpu = {.kind = KERN_CPU, .n_threads = 1};
-    char *text = NULL;
-    enum status rc;
+    MEM_LOCAL char *text = NULL;
 
     env_libraries_run();
     TRY(setup_create(&p->setup, err));
     TRY(checkpoint_read_config(checkpoint, &text, err));
-    rc = config_load_text(p->setup->config, checkpoint, text, err);
-    mem_free(text);
-    TRY(rc);
+    TRY(config_load_text(p->setup->config, checkpoint, text, err));
     TRY(setup_finish(p->setup, err));
     p->setup->train.precision = TRAIN_PRECISION_AUTO; /* trained on whatever, played on a CPU */
     TRY(kern_open(&p->kern, &cpu, err));

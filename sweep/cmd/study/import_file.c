@@ -105,13 +105,11 @@ static enum status read_jsonl(const char *text, struct import_file *ret, struct 
 static enum status read_log(const char *path, cJSON *rows, struct error *err)
 {
     JSON_LOCAL cJSON *log = NULL;
-    char *text = NULL;
+    MEM_LOCAL char *text = NULL;
     size_t n = 0;
-    enum status rc;
 
     TRY(file_read_all(path, FILE_MAX_BYTES, &text, &n, err));
-    rc = puffer_log_parse(text, n, &log, err);
-    mem_free(text);
+    enum status rc = puffer_log_parse(text, n, &log, err);
     if (rc == ST_OK && !puffer_is_log(log))
         rc = FAIL(err, ST_CORRUPT, "it is no log of PufferLib's: there are no 'metrics' in it");
     if (rc == ST_OK)

@@ -122,15 +122,13 @@ static enum status check_not_again(const struct extension *e, struct error *err)
 /* The old one's bytes, as the new trial's own. */
 static enum status write_checkpoint(const struct extension *e, const struct trial *trial, struct error *err)
 {
-    char owner[CHECKPOINT_LABEL_MAX], maker[CHECKPOINT_LABEL_MAX], *text = NULL;
-    enum status rc;
+    char owner[CHECKPOINT_LABEL_MAX], maker[CHECKPOINT_LABEL_MAX];
+    MEM_LOCAL char *text = NULL;
 
     TRY(checkpoint_read_label(e->from, owner, maker, sizeof owner, err));
     checkpoint_owner(&e->view.study, trial, owner, sizeof owner);
     TRY(checkpoint_label(owner, maker, trial->config, &text, err));
-    rc = checkpoint_copy(e->from, e->to, text, err);
-    mem_free(text);
-    return rc;
+    return checkpoint_copy(e->from, e->to, text, err);
 }
 
 static enum status make_trial(struct extension *e, struct store *store, struct trial *trial, struct error *err)

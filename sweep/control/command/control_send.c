@@ -33,13 +33,12 @@ static enum status write_store(const char *path, const struct control_command *c
 static enum status ask_controller(const char *path, const struct control_command *c, char *ret_text, size_t size,
                                   bool *ret_reached, struct error *err)
 {
-    cJSON *answer = NULL;
+    JSON_LOCAL cJSON *answer = NULL;
     const char *text;
 
     TRY(control_call(path, control_command_to_json(c), &answer, ret_reached, err));
     text = json_get_str(answer, "text");
     snprintf(ret_text, size, "%s", text != NULL ? text : "done");
-    cJSON_Delete(answer);
     return ST_OK;
 }
 

@@ -109,13 +109,11 @@ static enum status read_answer(const struct strbuf *line, cJSON **ret_answer, st
 static enum status mail(const char *store_path, const char *study, int patience_s, const char *text,
                         struct strbuf *line, bool *ret_reached, struct error *err)
 {
-    char *answer = NULL;
-    enum status rc = store_mail_call(store_path, study, text, patience_s, signals_stop, &answer, ret_reached, err);
+    MEM_LOCAL char *answer = NULL;
 
-    if (rc == ST_OK)
-        strbuf_add(line, answer);
-    mem_free(answer);
-    return rc == ST_OK ? strbuf_status(line, "the controller's answer", err) : rc;
+    TRY(store_mail_call(store_path, study, text, patience_s, signals_stop, &answer, ret_reached, err));
+    strbuf_add(line, answer);
+    return strbuf_status(line, "the controller's answer", err);
 }
 
 enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
