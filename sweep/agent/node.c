@@ -1,6 +1,6 @@
 /* node.c - the main thread of `trawl node`: gives its workers the trials that the slots' threads got, and takes what
- * they report. Supervision is that of a controller's workers (sweep/supervise/workers.h). Once it knows a study to begin
- * with it never waits for the store.
+ * they report. Supervision is that of a controller's workers (sweep/supervise/workers.h). It waits for the store only
+ * while it knows no study to begin with.
  *
  * A round: start workers that may start, give lanes the trials that their threads got, wait for a worker, take in what
  * came, look after silence and hangs. */

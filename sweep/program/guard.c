@@ -162,7 +162,6 @@ void guard_sweep_marked(uint64_t mark)
     bool any = mark != 0;
 
     guard_mark_variable(mark, variable);
-
     for (int i = 0; any && i < SESSION_LOOKS; i++) { /* again, for what one of them has just forked */
         struct dirent *entry;
         DIR *d = opendir("/proc");

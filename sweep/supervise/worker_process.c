@@ -226,9 +226,10 @@ static void explain_end(struct worker *w, bool reaped, int state, char *ret_how,
         snprintf(ret_how, size, "it is gone");
 }
 
-/* To our stderr: the program's own lines, and the first of others. What games print at each step would bury all else. */
+/* To our stderr: the program's own lines, and the first of others: games may print at each step. */
 static void show_line(struct worker *w, const char *line)
 {
+    bool own = strncmp(line, "trawl: ", 7) == 0;
     char named[WORKER_LOG_BYTES + 256];
 
     if (w->spec.place == PLACE_HERE)
@@ -236,13 +237,13 @@ static void show_line(struct worker *w, const char *line)
     else
         snprintf(named, sizeof named, "%s%s%s%s: %s", w->spec.label, w->host[0] != '\0' ? " (" : "", w->host,
                  w->host[0] != '\0' ? ")" : "", line);
-    w->n_chatter += w->greeted && strncmp(line, "trawl: ", 7) != 0;
-    if (w->n_chatter <= CHATTER_LINES || strncmp(line, "trawl: ", 7) == 0) {
+    w->n_chatter += w->greeted && !own;
+    if (own || w->n_chatter <= CHATTER_LINES) {
         term_print(named);
         return;
     }
     if (w->n_chatter == CHATTER_LINES + 1)
-        log_info("%s: its games have printed %d lines; further ones are left out, but for the last if it dies "
+        log_info("%s: its games have printed %d lines; further ones are left out, except the last if it dies "
                  "(TRAWL_DEBUG=1 shows all)",
                  w->spec.label, CHATTER_LINES);
     log_debug("%s", named);
@@ -271,8 +272,9 @@ static void show_last_lines(struct worker *w)
 
     if (w->n_chatter <= CHATTER_LINES)
         return;
-    for (int lines = 0; from > 0 && (lines += w->log[from - 1] == '\n') <= LAST_LINES; from--) {
-    }
+    for (int ends = 0; from > 0; from--)
+        if (w->log[from - 1] == '\n' && ends++ == LAST_LINES)
+            break;
     w->n_chatter = 0;
     w->log_shown = from;
     show_log(w, true);
