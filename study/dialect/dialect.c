@@ -291,7 +291,7 @@ static enum status check_twice(const struct config *config, size_t at, const cha
     return ST_OK;
 }
 
-/* A name of the other version's, which the config's own does not read, beside the one that it reads, in one file. */
+/* Is it a name of the other version only, where its file also has the name that the config's version reads? */
 static bool gives_way(const struct dialect *dialect, const struct config *config, size_t at,
                       const struct dialect_row *row, bool is_sweep)
 {

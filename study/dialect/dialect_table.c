@@ -70,8 +70,7 @@ const struct dialect_row dialect_rows[] = {
     {"vec.backend", ANY, DROP, NULL, WHY_STEP},
 
     {"env.num_envs", ANY, CODE, "train.total_agents", "as vec.num_envs"},
-    {"env.num_agents", ANY, ONLY, "1",
-     "the game here has agents of its own number, or an option of another name for it"},
+    {"env.num_agents", ANY, ONLY, "1", "the game's number of agents is fixed, or an option of another name"},
     {"env.log_interval", ANY, DROP, NULL, WHY_LOOK},
     {"env.report_interval", ANY, DROP, NULL, WHY_LOOK},
     {"env.render_mode", ANY, DROP, NULL, WHY_LOOK},
