@@ -214,7 +214,7 @@ void store_leases_spare(struct store *store)
     store->spared_s = clock_boot_s() + NODE_SILENT_S;
 }
 
-/* After the call of the database, which may have waited. */
+/* To be called after the database has answered, since it is what may have been waited for. */
 static bool are_spared(struct store *store)
 {
     double now_s = clock_boot_s();

@@ -438,7 +438,7 @@ enum status store_lease_ask_stop(struct store *store, int64_t lease_id, const ch
 /* Ends the leases of nodes that have not been kept; *ret_n: how many. None for NODE_SILENT_S after the database, the
  * machine or this program stood still between two calls: nodes that are alive could not report, and do so first. */
 enum status store_leases_expire(struct store *store, int64_t *ret_n, struct error *err) MUST_USE;
-void store_leases_spare(struct store *store); /* as after such a time: of a connection in place of a lost one */
+void store_leases_spare(struct store *store); /* the same, for a connection that replaces a lost one */
 /* The trials of a study that have not ended, by number (mem_free). */
 struct trial_head {
     int64_t number, attempt;
