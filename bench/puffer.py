@@ -4,7 +4,7 @@
 usage: bench/puffer.py TRAWL games TREE --out bench/results/puffer-games.csv [--steps 100000]
        bench/puffer.py TRAWL learning TREE LIBRARIES [GAME ...] --out bench/results/puffer-learning.csv [--seconds 40] [--seed 1] [--device auto]
 
-games     each game ported to the native binding (OBS_TENSOR_T): does it build, pass `trawl env check`, load its config, train? Trained with
+games     each game with a native binding (vecenv.h): does it build, pass `trawl env check`, load its config, train? Trained with
           Trawl's defaults and 64 hidden units for --steps steps; perf is that of the evaluation at the end. Nothing of the tree is kept.
 learning  trains with the published configs, each for a limited time, one after another. LIBRARIES has NAME.so as `trawl env build
           TREE/ocean/NAME` makes it. perf is of an evaluation after training; seconds are of training, without start and evaluation.
@@ -66,7 +66,8 @@ def build_and_try(args, game, folder):
                                   "--train.minibatch_size", str(total * 32), "--policy.hidden_size", "64", "--train.eval_max_steps", "1000"], 120)
     row["trains"] = "yes" if code == 0 else "no"
     if code == 0:
-        row["perf"] = f"{float(json.loads(out)['perf']):.4f}"
+        perf = json.loads(out)["perf"]  # None: no episode ended, or the game does not say
+        row["perf"] = "" if perf is None else f"{perf:.4f}"
     elif row["check"] == "passes":
         notes.append("training: " + first_error("", err, folder + "/"))
     row["note"] = "; ".join(notes)
@@ -107,7 +108,7 @@ def main():
     about, rows = measure.place(args.trawl), []
     if args.what == "games":
         names = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(args.tree, "ocean", "*", "binding.c"))
-                       if "OBS_TENSOR_T" in open(path, encoding="utf-8").read())
+                       if "vecenv.h" in open(path, encoding="utf-8").read())
     else:
         names = args.games or sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(args.libraries, "*.so")))
     with tempfile.TemporaryDirectory() as folder:
