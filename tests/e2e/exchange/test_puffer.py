@@ -254,9 +254,9 @@ static void same(Matrix a, Matrix b) { float16 u = MatrixToFloatV(a), v = Matrix
 static void yes(bool is) { if (!is) abort(); }
 static void check(void)
 {
-    Vector3 x = {1, 0, 0}, y = {0, 1, 0}, z = {0, 0, 1}, angles = {0.3f, -0.5f, 0.7f};
+    Vector3 x = {1, 0, 0}, y = {0, 1, 0}, z = {0, 0, 1}, angles = {0.3f, -0.5f, 0.7f}, place, size;
     float quarter = PI / 2, turned;
-    Quaternion q = QuaternionFromAxisAngle(z, quarter), p = QuaternionFromAxisAngle(x, 0.4f);
+    Quaternion q = QuaternionFromAxisAngle(z, quarter), p = QuaternionFromAxisAngle(x, 0.4f), turn;
     Matrix m = MatrixMultiply(MatrixRotate((Vector3){1, 2, 3}, 0.9f), MatrixTranslate(4, 5, 6));
     at(Vector3RotateByQuaternion(x, q), 0, 1, 0);
     at(Vector3RotateByAxisAngle(y, x, quarter), 0, 0, 1);
@@ -267,6 +267,8 @@ static void check(void)
     same(QuaternionToMatrix(q), MatrixRotateZ(quarter));
     same(QuaternionToMatrix(QuaternionMultiply(q, p)), MatrixMultiply(MatrixRotateX(0.4f), MatrixRotateZ(quarter)));
     yes(QuaternionEquals(QuaternionFromMatrix(QuaternionToMatrix(p)), p));
+    MatrixDecompose(MatrixCompose((Vector3){7, 8, 9}, p, (Vector3){2, 3, 4}), &place, &turn, &size);
+    at(place, 7, 8, 9), at(size, 2, 3, 4), same(QuaternionToMatrix(turn), QuaternionToMatrix(p));
     yes(QuaternionEquals(QuaternionSlerp(QuaternionIdentity(), q, 0.5f), QuaternionFromAxisAngle(z, quarter / 2)));
     at(QuaternionToEuler(QuaternionFromEuler(0.3f, -0.5f, 0.7f)), angles.x, angles.y, angles.z);
     QuaternionToAxisAngle(p, &angles, &turned);
