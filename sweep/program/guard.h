@@ -39,8 +39,8 @@ bool guard_has_children(void);
  * What does not die within seconds (in the kernel) is left to init. Makes only system calls. */
 void guard_sweep_up(void);
 /* A mark in the environment of a process is in that of all that it starts. guard_mark makes one that no other process
- * has; guard_sweep_marked kills all that have it, wherever they have gone, when the one that it was given to has been
- * killed. 0: no mark, nothing is killed. */
+ * has; guard_sweep_marked kills all that have it, wherever they have gone, when the one that it was given to has
+ * ended. 0: no mark, nothing is killed. */
 #define GUARD_MARK_MAX 48
 uint64_t guard_mark(void);
 const char *guard_mark_variable(uint64_t mark, char buf[GUARD_MARK_MAX]); /* "TRAWL_WORKER=..." */

@@ -294,8 +294,8 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
         return false;
     }
     bool ended_well = got == w->pid && WIFEXITED(state) && WEXITSTATUS(state) == 0;
-    if (w->spec.place == PLACE_HERE && !ended_well)
-        guard_sweep_marked(w->mark); /* else it has done so itself */
+    if (w->spec.place == PLACE_HERE) /* a game may have ended it, with 0 too; and prctl may be forbidden here */
+        guard_sweep_marked(w->mark);
     worker_read_log(w);
     if (!ended_well)
         show_last_lines(w);

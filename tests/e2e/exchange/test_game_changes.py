@@ -249,6 +249,14 @@ def test_what_a_game_starts_ends_with_a_killed_worker(folder):
     tap.wait_for(lambda: all(map(tap.is_gone, forked(folder, "forks"))))
 
 
+def test_what_a_game_starts_ends_with_a_worker_that_the_game_ends(folder):
+    """Nothing of the program's runs in a worker that ends so; its exit code says that all is well."""
+    library = forking_game(folder, "ends", "_exit(0);")
+    config = write(folder, "ends.ini", tap.TINY_SWEEP.replace("name = squared\nn = 1\n", "name = %s\n" % library))
+    fails("ended with exit code 0", "sweep", config, "--store", folder / "ends.db", "--name", "a", "--trials", "1", "--devices", "cpu", code=1)
+    tap.wait_for(lambda: all(map(tap.is_gone, forked(folder, "ends"))))
+
+
 def test_what_a_shell_leaves_behind_is_the_users(folder):
     """exec makes the shell's background processes the children of trawl, which did not start them."""
     library = new_game(folder)
