@@ -170,7 +170,7 @@ static void find_front(struct gp_insight *ret, const struct gp_history *history)
 {
     size_t n = history->n;
     MEM_LOCAL struct gp_trial *believed = mem_array(n, sizeof *believed);
-    MEM_LOCAL double *sd = mem_array2(n, 3, sizeof *sd);
+    MEM_LOCAL double *sd = mem_array2(n, 2, sizeof *sd);
     MEM_LOCAL size_t *seeds = mem_array(n, sizeof *seeds);
     MEM_LOCAL bool *front = mem_array(n, sizeof *front);
     for (size_t i = 0; i < n; i++) {
@@ -180,14 +180,13 @@ static void find_front(struct gp_insight *ret, const struct gp_history *history)
                                         .score = b->score,
                                         .cost = exp(b->log_cost),
                                         .third = b->third};
-        sd[i] = b->score_sd / DOUBT; /* both of a pair share most of what the doubt is for */
-        sd[n + i] = b->log_cost_sd;
-        sd[2 * n + i] = b->third_sd;
+        sd[i] = b->log_cost_sd;
+        sd[n + i] = b->third_sd;
         seeds[i] = b->n_seeds;
     }
     pareto_front(
         &(struct gp_history){.n = n, .trials = believed, .has_third = history->has_third},
-        &(struct pareto_noise){.score_sd = sd, .log_cost_sd = sd + n, .third_sd = sd + 2 * n, .n_seeds = seeds}, front);
+        &(struct pareto_noise){.log_cost_sd = sd, .third_sd = sd + n, .n_seeds = seeds}, front);
     for (size_t i = 0; i < n; i++)
         ret->beliefs[i].on_front = front[i];
 }

@@ -79,7 +79,7 @@ size_t pareto_front_order(const struct gp_history *history, size_t *ret_order)
 /* ---- with noise ---- */
 
 struct noisy_point {
-    double log_cost, score, third, cost_var, score_var, third_var;
+    double log_cost, score, third, cost_var, third_var;
     size_t index, n_seeds;
     bool out; /* another one covers it, and is not covered by it */
 };
@@ -98,17 +98,14 @@ static int by_support(const void *va, const void *vb)
     const struct noisy_point *a = va, *b = vb;
     if (a->n_seeds != b->n_seeds)
         return a->n_seeds > b->n_seeds ? -1 : 1;
-    if (a->score != b->score)
-        return a->score > b->score ? -1 : 1;
     return by_cost(va, vb);
 }
 
-/* b costs no more and scores no less, as far as is known. */
+/* b costs no more, as far as is known, and scores no less. */
 static bool covers(const struct noisy_point *b, const struct noisy_point *a)
 {
     return b->log_cost <= a->log_cost + sqrt(a->cost_var + b->cost_var) &&
-           b->score >= a->score - sqrt(a->score_var + b->score_var) &&
-           b->third <= a->third + sqrt(a->third_var + b->third_var);
+           b->score >= a->score && b->third <= a->third + sqrt(a->third_var + b->third_var);
 }
 
 static double variance(const double *sd, size_t i)
@@ -127,7 +124,6 @@ static size_t load_noisy(const struct gp_history *history, const struct pareto_n
                                             .score = t->score,
                                             .third = third,
                                             .cost_var = variance(noise->log_cost_sd, i),
-                                            .score_var = variance(noise->score_sd, i),
                                             .third_var = history->has_third ? variance(noise->third_sd, i) : 0.0,
                                             .index = i,
                                             .n_seeds = noise->n_seeds ? noise->n_seeds[i] : 1};
@@ -135,15 +131,13 @@ static size_t load_noisy(const struct gp_history *history, const struct pareto_n
     return n;
 }
 
-/* Leaves those that no cheaper one outscores by more than any two can be wrong together. p by rising cost. */
+/* Leaves those that no cheaper one outscores. p by rising cost. */
 static size_t drop_beaten(struct noisy_point *p, size_t n)
 {
-    double widest = 0.0, top = -INFINITY;
+    double top = -INFINITY;
     size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        widest = fmax(widest, p[i].score_var);
     for (size_t i = 0; i < n; i++) {
-        if (!(p[i].score < top - sqrt(2.0 * widest)))
+        if (!(p[i].score < top))
             p[kept++] = p[i];
         top = fmax(top, p[i].score);
     }

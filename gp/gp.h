@@ -104,16 +104,17 @@ bool gp_is_feasible(const struct gp_history *history, const double *outcomes);
 /* ---- front and hypervolume, on (cost, score) or (cost, score, third); cost and third lower, score higher is better.
  * Only DONE trials count ---- */
 
-/* How well the objectives are known: standard deviations, (n) each of the history; NULL: exact. */
+/* How well costs and the third objective are known: standard deviations, (n) each of the history; NULL: exact. Scores
+ * are compared as they are: a margin for their doubt left points out that were better (bench/notes/controller.md). */
 struct pareto_noise {
-    const double *score_sd, *log_cost_sd, *third_sd;
+    const double *log_cost_sd, *third_sd;
     const size_t *n_seeds; /* support of a trial: ties keep the best supported; NULL: all the same */
 };
 
 /* on_front (n): true for trials that no other covers (DONE only). With noise NULL: that no other dominates, of equals
- * the first, O(n log n), with a third objective O(n front). Else b covers a when b costs no more and scores no less
- * (and its third is no higher), each within the standard deviation of the difference. Where two cover each other, one
- * stays: that of most seeds, then of the higher score, then the cheaper. */
+ * the first, O(n log n), with a third objective O(n front). Else b covers a when b scores no less and costs no more (and
+ * its third is no higher), within the standard deviation of the difference. Where two cover each other, one stays: that
+ * of most seeds, then the cheaper. */
 void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front);
 /* The same for single runs, where on_front is that of all trials but i, which is new: what none of these covers. */
 void pareto_front_add(const struct gp_history *history, size_t i, bool *on_front);

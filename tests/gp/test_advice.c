@@ -222,7 +222,7 @@ TEST(knee_needs_a_bend)
 /* Confirming ends, asks for the doubtful first, and leaves nothing shown that was seen once. */
 TEST(confirming)
 {
-    struct space space = begin(40, 6);
+    struct space space = begin(16, 6);
     struct rng r = rng_seed(9);
     size_t n_first = history.n, n = 0;
     for (; n < N_MAX - 40; n++) {
@@ -248,7 +248,7 @@ TEST(confirming)
 
 TEST(runs_under_way_are_not_asked_for_again)
 {
-    struct space space = begin(40, 6);
+    struct space space = begin(16, 6);
     size_t asked[N_MAX] = {0};
     for (int k = 0; k < 60; k++) {
         struct gp_insight in = look(&space);

@@ -182,39 +182,38 @@ TEST(reference)
     assert_true(isfinite(ref.cost) && ref.cost > 0.0 && isfinite(ref.score));
 }
 
-/* Costs of a plateau differ by 3 ms, scores by less than they are known to: one member, the best supported. */
+/* Costs of a plateau differ by less than they are known to: one member, the highest score, and of equal scores the best
+ * supported. */
 TEST(level_points_are_one_member)
 {
     struct gp_trial trials[N_MAX];
-    double score_sd[N_MAX], cost_sd[N_MAX];
+    double cost_sd[N_MAX];
     size_t seeds[N_MAX];
     bool front[N_MAX];
     struct gp_history history = {.n = 38, .trials = trials};
-    struct pareto_noise noise = {.score_sd = score_sd, .log_cost_sd = cost_sd, .n_seeds = seeds};
-    for (int i = 0; i < 36; i++) {
+    struct pareto_noise noise = {.log_cost_sd = cost_sd, .n_seeds = seeds};
+    for (int i = 0; i < 38; i++) {
         trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = 0.3 + 0.0001 * i, .score = 0.99 + 0.0001 * i};
-        score_sd[i] = 0.01;
         cost_sd[i] = 0.02;
         seeds[i] = i == 20 ? 3 : 1;
     }
     trials[36] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = 0.1, .score = 0.5}; /* apart: cheaper by far */
-    trials[37] =
-        (struct gp_trial){.state = GP_TRIAL_DONE, .cost = 3.0, .score = 0.9945}; /* costs more for nothing sure */
-    for (int i = 36; i < 38; i++) {
-        score_sd[i] = 0.01;
-        cost_sd[i] = 0.02;
-        seeds[i] = 5;
-    }
+    trials[37] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = 3.0, .score = 0.993}; /* costs more for less */
     pareto_front(&history, &noise, front);
     for (size_t i = 0; i < 38; i++)
-        assert_int_equal(front[i], i == 20 || i == 36);
-    trials[37].score = 1.2; /* now surely more */
+        assert_int_equal(front[i], i == 35 || i == 36);
+    trials[37].score = 0.994; /* now a little more */
     pareto_front(&history, &noise, front);
     assert_true(front[37]);
-    trials[20].state = GP_TRIAL_FAILED; /* of equal support: the highest score stands for the plateau */
+    for (int i = 0; i < 36; i++)
+        trials[i].score = 0.99;
     pareto_front(&history, &noise, front);
     for (size_t i = 0; i < 38; i++)
-        assert_int_equal(front[i], i >= 35);
+        assert_int_equal(front[i], i == 20 || i >= 36);
+    trials[20].state = GP_TRIAL_FAILED; /* of equal support: the cheapest stands for the plateau */
+    pareto_front(&history, &noise, front);
+    for (size_t i = 0; i < 38; i++)
+        assert_int_equal(front[i], i == 0 || i >= 36);
 }
 
 /* Whatever the noise: nobody on the front is covered by another one on it, somebody is on it, and everybody surely
@@ -224,15 +223,14 @@ TEST(noisy_fronts_hold_together)
     struct rng r = rng_seed(12);
     for (int round = 0; round < 400; round++) {
         struct data d;
-        double sd[N_MAX + 1], cost_sd[N_MAX + 1];
+        double cost_sd[N_MAX + 1];
         bool front[N_MAX + 1], none[N_MAX + 1];
         make_data(&d, &r, rng_below(&r, N_MAX + 1), 0.0, 1.0);
         size_t n_front = 0, n_done = 0;
         for (size_t i = 0; i < d.history.n; i++) {
-            sd[i] = 0.3 * rng_f64(&r);
             cost_sd[i] = 0.5 * rng_f64(&r);
         }
-        pareto_front(&d.history, &(struct pareto_noise){.score_sd = sd, .log_cost_sd = cost_sd}, front);
+        pareto_front(&d.history, &(struct pareto_noise){.log_cost_sd = cost_sd}, front);
         for (size_t i = 0; i < d.history.n; i++) {
             const struct gp_trial *a = &d.trials[i];
             n_front += front[i];
@@ -241,14 +239,14 @@ TEST(noisy_fronts_hold_together)
             for (size_t j = 0; front[i] && j < d.history.n; j++) {
                 const struct gp_trial *b = &d.trials[j];
                 bool cheaper = log(b->cost) <= log(a->cost) + hypot(cost_sd[i], cost_sd[j]);
-                if (j != i && front[j] && cheaper && b->score >= a->score - hypot(sd[i], sd[j]))
+                if (j != i && front[j] && cheaper && b->score >= a->score)
                     fail_msg("round %d: %zu and %zu are both on the front", round, i, j);
             }
         }
         assert_int_equal(n_front > 0, n_done > 0);
         for (size_t i = 0; i < d.history.n; i++)
-            sd[i] = cost_sd[i] = 0.0;
-        pareto_front(&d.history, &(struct pareto_noise){.score_sd = sd, .log_cost_sd = cost_sd}, front);
+            cost_sd[i] = 0.0;
+        pareto_front(&d.history, &(struct pareto_noise){.log_cost_sd = cost_sd}, front);
         pareto_front(&d.history, NULL, none);
         assert_memory_equal(front, none, d.history.n * sizeof *none); /* no noise is no noise */
     }
