@@ -34,26 +34,29 @@ static double within(const struct gp_history *history, double score)
 }
 
 /* A point whose runs were too far below all others for the models, which learned a higher score in their place: by its
- * runs alone. */
-static void believe_runs(const struct mean_ss *own, double spread, double *ret_freedom, struct gp_belief *b)
+ * runs alone. spread: of all scores. */
+static void believe_runs(const struct warp *warp, const struct mean_ss *own, double spread, double *ret_freedom,
+                         struct gp_belief *b)
 {
     b->noise_sd = own->n > 1.0 ? sqrt(own->ss / (own->n - 1.0)) : spread;
+    b->score_sd = fmax(warp_sd_from(warp, b->score, b->score_sd), b->noise_sd / sqrt(own->n));
     b->score = own->mean;
-    b->score_sd = fmax(b->score_sd, b->noise_sd / sqrt(own->n));
     *ret_freedom = fmax(own->n - 1.0, 1.0);
 }
 
-/* freedom: degrees of it that the noise is known by. */
-static void state_interval(const struct gp_history *history, const struct mean_ss *own, double freedom,
-                           struct gp_belief *b)
+/* From the models' units, which warp tells, to scores. freedom: degrees of it that the noise is known by. */
+static void state_interval(const struct gp_history *history, const struct warp *warp, const struct mean_ss *own,
+                           double freedom, struct gp_belief *b)
 {
     double t = gsl_cdf_tdist_Pinv(0.5 + 0.5 * COVERAGE, freedom);
     double half = t * sqrt(b->score_sd * b->score_sd + b->noise_sd * b->noise_sd / GP_PROMISE_SEEDS);
     b->n_seeds = (size_t)(own->n + 0.5);
     b->mean = own->n > 0.0 ? own->mean : NAN;
-    b->lo = within(history, b->score - half);
-    b->hi = within(history, b->score + half);
-    b->score = within(history, b->score);
+    b->lo = within(history, warp_from(warp, b->score - half));
+    b->hi = within(history, warp_from(warp, b->score + half));
+    b->score_sd = warp_sd_from(warp, b->score, b->score_sd);
+    b->noise_sd = warp_sd_from(warp, b->score, b->noise_sd);
+    b->score = within(history, warp_from(warp, b->score));
 }
 
 double gp_miss_95(double sum_sq, size_t n)
@@ -119,6 +122,8 @@ void beliefs_predict(const struct pareto_search *s, const struct gp_history *his
                      const size_t *groups, size_t m, double *cross, struct gp_belief *ret)
 {
     static const struct mean_ss none = {0};
+    static const struct warp plain = {0};
+    const struct warp *warp = &s->obs.warp;
     const struct mean_ss *own;
     double m1[BELIEFS_BATCH], s1[BELIEFS_BATCH], m2[BELIEFS_BATCH], s2[BELIEFS_BATCH], noise[BELIEFS_BATCH];
     double freedom[BELIEFS_BATCH], m3[BELIEFS_BATCH] = {0}, s3[BELIEFS_BATCH] = {0}, kept[BELIEFS_BATCH];
@@ -138,9 +143,10 @@ void beliefs_predict(const struct pareto_search *s, const struct gp_history *his
                                     .feasible = exp(kept[p]),
                                     .noise_sd = score->constant ? 0.0 : score->y_sd * sqrt(noise[p])};
         own = groups ? &s->obs.done_score[groups[p]] : &none;
-        if (own->n > 0.0 && s->obs.score[groups[p]].mean > own->mean + 1e-9 * score->y_sd)
-            believe_runs(own, score->y_sd, &freedom[p], &ret[p]);
-        state_interval(history, own, freedom[p], &ret[p]);
+        bool by_runs = groups && s->obs.clipped[groups[p]];
+        if (by_runs)
+            believe_runs(warp, own, warp_sd_from(warp, score->y_mean, score->y_sd), &freedom[p], &ret[p]);
+        state_interval(history, by_runs ? &plain : warp, own, freedom[p], &ret[p]);
     }
 }
 
@@ -184,9 +190,8 @@ static void find_front(struct gp_insight *ret, const struct gp_history *history)
         sd[n + i] = b->third_sd;
         seeds[i] = b->n_seeds;
     }
-    pareto_front(
-        &(struct gp_history){.n = n, .trials = believed, .has_third = history->has_third},
-        &(struct pareto_noise){.log_cost_sd = sd, .third_sd = sd + n, .n_seeds = seeds}, front);
+    pareto_front(&(struct gp_history){.n = n, .trials = believed, .has_third = history->has_third},
+                 &(struct pareto_noise){.log_cost_sd = sd, .third_sd = sd + n, .n_seeds = seeds}, front);
     for (size_t i = 0; i < n; i++)
         ret->beliefs[i].on_front = front[i];
 }

@@ -104,8 +104,8 @@ static int by_support(const void *va, const void *vb)
 /* b costs no more, as far as is known, and scores no less. */
 static bool covers(const struct noisy_point *b, const struct noisy_point *a)
 {
-    return b->log_cost <= a->log_cost + sqrt(a->cost_var + b->cost_var) &&
-           b->score >= a->score && b->third <= a->third + sqrt(a->third_var + b->third_var);
+    return b->log_cost <= a->log_cost + sqrt(a->cost_var + b->cost_var) && b->score >= a->score &&
+           b->third <= a->third + sqrt(a->third_var + b->third_var);
 }
 
 static double variance(const double *sd, size_t i)

@@ -60,11 +60,13 @@ static bool take_start(const struct suggester *s, const struct gp_history *histo
 
 static void report(const struct pareto_search *s, const struct candidate *c, const char *origin, struct suggestion *ret)
 {
+    double mean = s->score.y_mean + s->score.y_sd * c->f2_mean;
+    double sd = s->score.y_sd * sqrt(c->f2_sd * c->f2_sd + s->score.noise);
     memcpy(ret->x, c->x, s->space->dim * sizeof *ret->x);
     strcpy(ret->origin, origin);
     ret->has_prediction = true;
-    ret->score_mean = s->score.y_mean + s->score.y_sd * c->f2_mean;
-    ret->score_sd = s->score.y_sd * sqrt(c->f2_sd * c->f2_sd + s->score.noise);
+    ret->score_mean = warp_from(&s->obs.warp, mean);
+    ret->score_sd = warp_sd_from(&s->obs.warp, mean, sd);
     ret->log_cost_mean = s->cost.y_mean + s->cost.y_sd * c->f1_mean;
     ret->log_cost_sd = s->cost.y_sd * sqrt(c->f1_sd * c->f1_sd + s->cost.noise);
     ret->feasible = exp(c->log_feasible);

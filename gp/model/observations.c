@@ -1,6 +1,6 @@
 /* observations.c - a history as the models see it: one group per distinct point, repeats averaged.
- * Scores: DONE runs as they are, outliers on the bad side clipped. STOPPED runs are kept apart, since theirs are only
- * lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of
+ * Scores: DONE runs as they are, outliers on the bad side clipped, and a long tail drawn in (warp.c) unless scores have
+ * bounds. STOPPED runs are kept apart, since theirs are only lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of
  * its own when they are not few. Costs: ln of DONE runs only, since failed and stopped ones end early. INFEASIBLE runs
  * teach as DONE ones do. Invariant: groups come in the order of their first trial. */
 #include "gp/model/observations_priv.h"
@@ -8,6 +8,7 @@
 #include "base/text/num.h"
 
 #define CLIP_SPREADS 5.0
+#define WARP_SCORES 10
 
 struct entry {
     const double *x;
@@ -52,6 +53,20 @@ static double clip_limit(const struct gp_history *history, double *work)
     double q10 = work[n / 10], q50 = work[n / 2], q90 = work[n - 1 - n / 10];
     double limit = q50 - CLIP_SPREADS * fmax(q90 - q50, q50 - q10);
     return limit < q50 ? limit : -INFINITY;
+}
+
+/* By the first scores, another study's before own ones: later points were chosen to be good, and lie so close together
+ * that all others would be a tail. None where scores have bounds. */
+static struct warp choose_warp(const struct gp_history *history, double limit)
+{
+    double scores[WARP_SCORES];
+    size_t n = 0, all = history->n + history->n_other;
+    for (size_t i = 0; i < all && n < WARP_SCORES && !history->has_score_bounds; i++) {
+        const struct gp_trial *t = trial_at(history, (i + history->n) % all);
+        if (has_ended(t))
+            scores[n++] = fmax(t->score, limit);
+    }
+    return warp_of(scores, n);
 }
 
 bool observations_inside(const struct space *space, const double *x)
@@ -111,18 +126,21 @@ static void add_trial(struct observations *obs, const struct gp_trial *t, size_t
         add_value(&obs->ok[g], 1.0, worked ? 1.0 : -1.0);
     obs->n_failed += own && t->state == GP_TRIAL_FAILED;
     if (own && t->state == GP_TRIAL_STOPPED) {
-        add_value(&obs->stopped[g], 1.0, fmax(t->score, limit));
+        add_value(&obs->stopped[g], 1.0, warp_to(&obs->warp, fmax(t->score, limit)));
         add_value(&obs->stopped_cost[g], 1.0, log(t->cost));
     }
     if (has_ended(t)) {
-        double score = fmax(t->score, limit);
+        double score = warp_to(&obs->warp, fmax(t->score, limit));
         add_value(known, 1.0, score);
         add_value(&obs->score[g], weight, score);
         add_value(&obs->cost[g], weight, log(t->cost));
-        if (t->score_se > 0.0 && isfinite(t->score_se))
-            add_value(&obs->score_var[g], 1.0, t->score_se * t->score_se);
+        if (t->score_se > 0.0 && isfinite(t->score_se)) {
+            double se = warp_sd_to(&obs->warp, t->score, t->score_se);
+            add_value(&obs->score_var[g], 1.0, se * se);
+        }
         if (own)
             add_value(&obs->done_score[g], 1.0, t->score);
+        obs->clipped[g] = obs->clipped[g] || (own && t->score < limit);
         if (own && obs->third && isfinite(t->third))
             add_value(&obs->third[g], 1.0, t->third);
         for (size_t k = 0; k < GP_MAX_LIMITS && own && obs->outcome[k]; k++)
@@ -162,12 +180,14 @@ void observations_init(struct observations *obs, const struct space *space, cons
     for (size_t k = 0; k < history->n_limits; k++)
         obs->outcome[k] = mem_array(n, sizeof *obs->outcome[k]);
     obs->feasible = mem_array(n, sizeof *obs->feasible);
+    obs->clipped = mem_array(n, sizeof *obs->clipped);
     obs->pending = mem_array(n, sizeof *obs->pending);
     obs->start = mem_array(n, sizeof *obs->start);
     obs->group = mem_array(n, sizeof *obs->group);
     MEM_LOCAL double *work = mem_array(n, sizeof *work);
     make_groups(obs, space, history);
     double limit = clip_limit(history, work);
+    obs->warp = choose_warp(history, limit);
     struct mean_ss known = {0}; /* all scores, by Welford: no sum can overflow */
     for (size_t i = 0; i < n; i++)
         if (observations_inside(space, trial_at(history, i)->x))
@@ -183,6 +203,7 @@ void observations_free(struct observations *obs)
     for (size_t k = 0; k < GP_MAX_LIMITS; k++)
         mem_free(obs->outcome[k]);
     mem_free(obs->third);
+    mem_free(obs->clipped);
     mem_free(obs->feasible);
     mem_free(obs->u);
     mem_free(obs->x);

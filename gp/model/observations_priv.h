@@ -3,6 +3,18 @@
 
 #include "gp/gp_priv.h"
 
+/* Between scores and what models learn of them: warp.c. */
+struct warp {
+    double middle, spread;
+    double tail; /* the side that is drawn in: -1 low scores, 1 high ones; 0: none, scores are learned as they are */
+};
+double warp_to(const struct warp *warp, double score);
+double warp_from(const struct warp *warp, double value);
+/* A standard deviation about a score, and about a value. */
+double warp_sd_to(const struct warp *warp, double score, double sd);
+double warp_sd_from(const struct warp *warp, double value, double sd);
+struct warp warp_of(double *scores, size_t n); /* sorts */
+
 struct mean_ss {
     double n, mean, ss; /* count, mean, sum of squared deviations */
 };
@@ -14,6 +26,7 @@ struct observations {
     size_t n, dim; /* groups */
     double *u; /* (n, dim) unit coordinates */
     double *x; /* (n, dim) natural values, snapped */
+    struct warp warp; /* of scores, but for done_score */
     struct mean_ss *score; /* (n) what the score model learns; n == 0: nothing known */
     /* (n) scores at which runs were stopped: the final one would have been as high or higher */
     struct mean_ss *stopped;
@@ -27,6 +40,7 @@ struct observations {
     /* (n) each: what limit k bounds, of own finished runs; NULL: no such limit */
     struct mean_ss *outcome[GP_MAX_LIMITS];
     bool *feasible; /* (n) the mean outcomes keep all limits: it may be on the front */
+    bool *clipped; /* (n) an own score counts as a higher one */
     bool *pending; /* (n) */
     bool *start; /* (n) see struct gp_trial */
     size_t *group; /* (trials, then those of other studies) each one's group */

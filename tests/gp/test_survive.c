@@ -2,6 +2,7 @@
  * from stopped runs, repeats and other studies. */
 #include <cblas.h>
 
+#include "gp/model/observations_priv.h"
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 5200
@@ -388,6 +389,63 @@ TEST(a_lost_run_leaves_nothing)
     assert_true(memcmp(before.x, beside.x, sizeof before.x) != 0);
     struct suggestion after = suggester_ask(lived, trials, 30, 30); /* lost: it is queued again or gone */
     assert_memory_equal(&before, &after, sizeof before);
+}
+
+/* Losses that diverge over six decades (turned round, as the caller does it), and returns that grow by as much: the tail
+ * is most of the spread, and still the good half is told apart, with intervals of its own size. */
+TEST(a_long_tail_hides_nothing)
+{
+    struct space space = unit_space(3);
+    for (int grows = 0; grows < 2; grows++) {
+        struct rng r = rng_seed(21);
+        double level[60];
+        size_t wrong = 0, pairs = 0, members = 0;
+        for (size_t i = 0; i < 60; i++) {
+            double x[3] = {rng_f64(&r), rng_f64(&r), rng_f64(&r)};
+            level[i] = -8.0 * (x[0] - 0.4) * (x[0] - 0.4) - 4.0 * (x[1] - 0.6) * (x[1] - 0.6) + 2.0 * x[2] -
+                       (grows ? 0.0 : 40.0 * fmax(x[0] - 0.7, 0.0)) + (grows ? 3.0 * x[1] : 0.0);
+            double size = exp((grows ? 2.0 : -1.0) * level[i] + 0.1 * noise(&r));
+            put(i, x, 3, GP_TRIAL_DONE, grows ? size : -size, exp(3.0 * x[2]));
+        }
+        INSIGHT in;
+        gp_beliefs_init(&in, &space, &(struct gp_history){.n = 60, .trials = trials});
+        for (size_t i = 0; i < 60; i++) {
+            const struct gp_belief *b = &in.beliefs[i];
+            assert_true(isfinite(b->lo) && isfinite(b->hi) && b->lo <= b->score && b->score <= b->hi);
+            members += b->on_front;
+            for (size_t j = 0; j < 60; j++)
+                if (level[i] > -1.0 && level[j] > -1.0 && level[i] > level[j] + 0.5) {
+                    pairs++;
+                    wrong += b->score <= in.beliefs[j].score;
+                }
+        }
+        const struct gp_belief *best = &in.beliefs[in.recommended];
+        print_message("# %zu of %zu pairs wrong, %zu members, best %g in %g to %g\n", wrong, pairs, members,
+                      best->score, best->lo, best->hi);
+        assert_true(20 * wrong < pairs && members >= 3);
+        assert_true(best->hi - best->lo < 10.0 * fabs(best->score)); /* the losses reach to 1e5 */
+    }
+}
+
+TEST(a_tail_is_drawn_in_and_out_again)
+{
+    struct rng r = rng_seed(22);
+    for (int round = 0; round < 200; round++) {
+        double scores[40], sorted[40], unit = exp(20.0 * (rng_f64(&r) - 0.5)), last = -INFINITY;
+        double side = round % 2 ? 1.0 : -1.0, heavy = round % 4 < 2 ? 4.0 : 0.0;
+        for (size_t i = 0; i < 40; i++)
+            scores[i] = unit * side * (heavy > 0.0 ? exp(heavy * noise(&r)) : noise(&r));
+        memcpy(sorted, scores, sizeof sorted);
+        struct warp w = warp_of(sorted, 40);
+        assert_true(w.tail == (heavy > 0.0 ? side : 0.0));
+        for (size_t i = 0; i < 40; i++) {
+            double z = warp_to(&w, sorted[i]);
+            assert_true(i == 0 || sorted[i] == sorted[i - 1] || z > last);
+            assert_near(warp_from(&w, z), sorted[i], 1e-9 * (fabs(sorted[i]) + w.spread));
+            assert_true(w.tail == 0.0 || fabs(z) < 40.0);
+            last = z;
+        }
+    }
 }
 
 int main(void)
