@@ -10,6 +10,12 @@
  *   branin-currin-limit, rl-toy-memory
  *                  the same with a limit: of a wave over the square that a quarter of it keeps, away from most of the
  *                  front; of a memory that grows with network and minibatch
+ *   loss           6 parameters; a validation loss, turned round: good ones lie between .01 and .1, rates that are too high
+ *                  diverge over decades, noise is a factor
+ *   returns        6 parameters; an episode's return grows by factors as learning goes on, and its noise with it
+ *   plateau        5 parameters; most of the space never learns and scores 0 of 1
+ *   wide           30 parameters, of which 8 matter for the score and three for the cost
+ *   whole          2 whole numbers, 480 points, much noise
  * Invariant: truth is the mean of draw over the trials that do not fail. */
 #include "base/base.h"
 #include "bench/sweep/problem.h"
@@ -23,6 +29,11 @@ const struct problem_entry problem_entries[] = {
     {"steep", "5 parameters, formula, scatter where the score rises", &problem_analytic_ops},
     {"branin-currin-limit", "2 parameters, formula, a limit that a quarter of the square keeps", &problem_analytic_ops},
     {"rl-toy-memory", "6 parameters, formula, a limit of memory", &problem_analytic_ops},
+    {"loss", "6 parameters, formula, a loss that diverges", &problem_analytic_ops},
+    {"returns", "6 parameters, formula, scores that grow by factors", &problem_analytic_ops},
+    {"plateau", "5 parameters, formula, most of it never learns", &problem_analytic_ops},
+    {"wide", "30 parameters, formula, few of which matter", &problem_analytic_ops},
+    {"whole", "2 whole numbers, formula", &problem_analytic_ops},
     {"lcbench-167168", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-189906", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-3945", "8 parameters, surrogate", &problem_lcbench_ops},
@@ -61,7 +72,7 @@ static void add_param(struct space *space, const char *key, enum space_scale sca
 struct moments {
     double score, sd, cost, p_fail;
     double limited; /* what the problem's limit bounds */
-    double lead; /* steep: how far past the middle of its rise a run is */
+    double lead; /* steep: how far past the middle of its rise a run is; loss: the loss without noise */
 };
 
 /* ---- Branin and Currin (both to be minimised in their usual form) ---- */
@@ -205,6 +216,122 @@ static double steep_draw(const struct moments *m, struct rng *rng)
     return fmin(fmax(score + STEEP_NOISE * problem_normal(rng), 0.0), 1.0);
 }
 
+/* ---- shapes that scores have elsewhere ---- */
+
+#define LOSS_NOISE 0.15 /* sd of its logarithm */
+
+static double sq(double v)
+{
+    return v * v;
+}
+
+static void loss_space(struct space *s)
+{
+    add_param(s, "x.lr", SPACE_LOG, false, 1e-5, 1.0);
+    add_param(s, "x.wd", SPACE_LOG, false, 1e-6, 1e-1);
+    add_param(s, "x.width", SPACE_POW2, true, 16, 512);
+    add_param(s, "train.steps", SPACE_LOG, false, 1e3, 1e6);
+    add_param(s, "x.mom", SPACE_LINEAR, false, 0.0, 0.99);
+    add_param(s, "x.warm", SPACE_LINEAR, false, 0.0, 0.5);
+}
+static double loss_of(const double *x)
+{
+    double lr = log10(x[0]) + 2.2 + 0.5 * x[4], wd = log10(x[1]) + 3.5, w = log2(x[2]) - 4.0;
+    double l = log(0.01) + 0.7 * sq(lr) + 0.15 * sq(wd) + 1.2 * exp(-0.5 * w) + 0.5 * log(1.0 + 6e5 / x[3]) +
+               sq(x[4] - 0.8) + sq(x[5] - 0.1);
+    return exp(l + (lr > 1.2 ? 5.0 * (lr - 1.2) : 0.0));
+}
+static void loss(const double *x, struct moments *ret)
+{
+    ret->lead = loss_of(x);
+    ret->score = -ret->lead * exp(0.5 * LOSS_NOISE * LOSS_NOISE);
+    ret->sd = LOSS_NOISE * ret->lead;
+    ret->cost = 1e-4 * x[3] * pow(x[2] / 64.0, 0.7) + 0.1;
+}
+static double loss_draw(const struct moments *m, struct rng *rng)
+{
+    return -m->lead * exp(LOSS_NOISE * problem_normal(rng));
+}
+
+static void returns_space(struct space *s)
+{
+    add_param(s, "train.steps", SPACE_LOG, false, 1e5, 1e7);
+    add_param(s, "x.lr", SPACE_LOG, false, 1e-5, 1e-1);
+    add_param(s, "x.g", SPACE_LOGIT, false, 0.8, 0.9999);
+    add_param(s, "x.ent", SPACE_LOG, false, 1e-5, 1e-1);
+    add_param(s, "x.batch", SPACE_POW2, true, 256, 16384);
+    add_param(s, "x.width", SPACE_POW2, true, 32, 512);
+}
+static void returns(const double *x, struct moments *ret)
+{
+    double g = 1.1 * log10(x[0] / 1e5) - 0.6 * sq(log10(x[1]) + 2.9 - 0.1 * (log2(x[4]) - 11.0)) -
+               0.5 * sq(-log10(1.0 - x[2]) - 2.3) - 0.2 * sq(log10(x[3]) + 2.7) + 0.2 * (log2(x[5]) - 5.0) -
+               0.05 * sq(log2(x[5]) - 8.0);
+    ret->score = 10.0 * exp(2.0 * g);
+    ret->sd = 0.3 * ret->score + 1.0;
+    ret->cost = 2e-6 * x[0] * pow(x[5] / 128.0, 0.6) / pow(x[4] / 2048.0, 0.3) + 0.1;
+}
+
+static void plateau_space(struct space *s)
+{
+    add_param(s, "train.steps", SPACE_LOG, false, 1e4, 1e6);
+    add_param(s, "x.lr", SPACE_LOG, false, 1e-5, 1e-1);
+    add_param(s, "x.g", SPACE_LOGIT, false, 0.8, 0.9999);
+    add_param(s, "x.ent", SPACE_LOG, false, 1e-5, 1e-1);
+    add_param(s, "x.clip", SPACE_LINEAR, false, 0.0, 0.5);
+}
+static void plateau(const double *x, struct moments *ret)
+{
+    double lead = 0.9 * log(x[0] / 1e5) + 2.6 - 3.0 * sq(log10(x[1]) + 2.6) - 1.5 * sq(-log10(1.0 - x[2]) - 2.2) -
+                  0.5 * sq(log10(x[3]) + 2.8) - 8.0 * sq(x[4] - 0.2);
+    ret->score = lead > 0.0 ? tanh(0.5 * lead) : 0.0;
+    ret->sd = 0.1 * sqrt(fmax(ret->score * (1.0 - ret->score), 0.0)) + 0.001;
+    ret->cost = 1e-4 * x[0] + 0.3;
+}
+static double plateau_draw(const struct moments *m, struct rng *rng)
+{
+    return fmin(fmax(m->score + m->sd * problem_normal(rng), 0.0), 1.0);
+}
+
+static void wide_space(struct space *s)
+{
+    char key[16];
+
+    for (int i = 0; i < 29; i++) {
+        snprintf(key, sizeof key, "x.p%d", i);
+        if (i % 7 == 6) {
+            add_param(s, key, SPACE_CATEGORICAL, false, 0.0, 2.0);
+            s->params[s->dim - 1].n_choices = 3;
+        } else
+            add_param(s, key, i % 3 == 1 ? SPACE_LOG : SPACE_LINEAR, i % 5 == 4, i % 5 == 4 ? 1.0 : 0.01,
+                      i % 5 == 4 ? 16.0 : 1.0);
+    }
+    add_param(s, "train.steps", SPACE_LOG, false, 1e4, 1e6);
+}
+static void wide(const double *x, struct moments *ret)
+{
+    double lg = 1.0 + log(x[1]) / log(100.0), lg7 = 1.0 + log(x[7]) / log(100.0);
+    double q = 2.5 * sq(x[0] - 0.3) + 1.5 * sq(lg - 0.7) + 1.2 * sq(x[3] - 0.8 * x[0]) + 0.004 * sq(x[14] - 10.0) +
+               0.8 * sq(lg7 - 0.4) + 0.2 * (x[6] != 1.0) + 0.1 * (x[13] == 2.0);
+    for (int i = 15; i < 19; i++)
+        q += 0.1 * (i % 5 == 4 || i % 3 == 1 ? 0.0 : sq(x[i] - 0.5));
+    ret->score = exp(-q) * (1.0 - exp(-pow(x[29] / 1.2e5, 0.6)));
+    ret->sd = 0.03;
+    ret->cost = 1e-4 * x[29] * (1.0 + 0.1 * x[14]) * exp(0.5 * x[0]);
+}
+
+static void whole_space(struct space *s)
+{
+    add_param(s, "x.n", SPACE_LINEAR, true, 1, 40);
+    add_param(s, "x.m", SPACE_LINEAR, true, 1, 12);
+}
+static void whole(const double *x, struct moments *ret)
+{
+    ret->score = 10.0 * (1.0 - exp(-x[0] / 12.0)) - 0.25 * sq(x[1] - 3.0 - x[0] / 8.0);
+    ret->sd = 0.6;
+    ret->cost = x[0] * (1.0 + 0.1 * x[1]);
+}
+
 /* ---- the family ---- */
 
 struct formula {
@@ -222,6 +349,11 @@ static const struct formula formulas[] = {
     {.name = "hartmann-steps", .space = hartmann_space, .at = hartmann_steps},
     {.name = "rl-toy", .space = rl_toy_space, .at = rl_toy},
     {.name = "steep", .space = steep_space, .at = steep, .draw = steep_draw, .max = 1.0},
+    {.name = "loss", .space = loss_space, .at = loss, .draw = loss_draw},
+    {.name = "returns", .space = returns_space, .at = returns},
+    {.name = "plateau", .space = plateau_space, .at = plateau, .draw = plateau_draw, .max = 1.0},
+    {.name = "wide", .space = wide_space, .at = wide},
+    {.name = "whole", .space = whole_space, .at = whole},
     {.name = "branin-currin-limit",
      .space = branin_currin_space,
      .at = branin_currin_limit,

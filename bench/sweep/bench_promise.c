@@ -1,11 +1,12 @@
 /* bench_promise.c - `trawl-bench promise`: does advice keep its word? A study is played in which a share of the runs
  * confirms what would be shown (gp_confirm_next), or every config has several seeds (gp_seed_next); then best, knee,
  * cost<= and score>= are picked (gp_pick), and each pick is run again under fresh seeds: how often does the mean of
- * GP_PROMISE_SEEDS of them lie in the interval that was stated?
+ * GP_PROMISE_SEEDS of them lie in the interval that was stated? And how good is the front that is shown, by the true
+ * values of its members?
  * Invariant: fresh runs come from a stream that the study has never drawn from. */
 #include "base/base.h"
 #include "bench/bench_commands.h"
-#include "bench/sweep/problem.h"
+#include "bench/sweep/known.h"
 
 #include "base/rng.h"
 #include "gp/gp.h"
@@ -19,7 +20,7 @@ static const char *const rule_names[N_RULES] = {
     [GP_BEST] = "best", [GP_KNEE] = "knee", [GP_COST_MAX] = "cost<=", [GP_SCORE_MIN] = "score>="};
 
 struct promise_bench {
-    const char *problems, *data;
+    const char *problems, *data, *fronts;
     int64_t trials, seeds, first_seed, percent, each, noise;
     bool json;
 };
@@ -160,8 +161,42 @@ static void judge(const struct promise_study *s, const struct gp_insight *in, si
                b->noise_sd, b->lo, b->hi, b->n_seeds, b->mean, s->n_points);
 }
 
-static enum status play_and_judge(const struct promise_bench *b, const struct problem *problem, uint64_t seed,
-                                  struct kept *kept, double *ret_members, struct error *err)
+/* Sums over studies of the front that is shown, and of all that was tried. */
+struct shown {
+    double members, regret, tried;
+};
+
+/* Regret of the true values of the trials in `in` (NULL: of all that finished). Sets *ret_n. */
+static double regret_of(const struct promise_study *s, const struct gp_insight *in, const struct known *known,
+                        size_t *ret_n)
+{
+    MEM_LOCAL struct outcome *points = mem_array(s->history.n, sizeof *points);
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->history.n; i++)
+        if (s->trials[i].state == GP_TRIAL_DONE && (in == NULL || in->beliefs[i].on_front))
+            s->problem->ops->truth(s->problem, 1, s->trials[i].x, &points[n++]);
+    *ret_n = n;
+    return 1.0 - known_hypervolume(points, n, known) / known->hypervolume;
+}
+
+static void judge_front(const struct promise_study *s, const struct gp_insight *in, const struct known *known,
+                        uint64_t seed, bool json, struct shown *shown)
+{
+    size_t n, n_tried;
+    double regret = regret_of(s, in, known, &n), tried = regret_of(s, NULL, known, &n_tried);
+
+    shown->members += (double)n;
+    shown->regret += regret;
+    shown->tried += tried;
+    if (json)
+        printf("{\"problem\":\"%s\",\"seed\":%llu,\"rule\":\"front\",\"members\":%zu,\"regret\":%.5g,\"tried\":%.5g}\n",
+               s->problem->name, (unsigned long long)seed, n, regret, tried);
+}
+
+static enum status play_and_judge(const struct promise_bench *b, const struct problem *problem,
+                                  const struct known *known, uint64_t seed, struct kept *kept, struct shown *shown,
+                                  struct error *err)
 {
     size_t max = (size_t)b->trials;
     struct promise_study s = {.problem = problem,
@@ -183,14 +218,14 @@ static enum status play_and_judge(const struct promise_bench *b, const struct pr
         if (picked.i < s.history.n)
             judge(&s, &in, picked.i, (enum gp_rule)rule, seed, b->json, &kept[rule]);
     }
-    for (size_t i = 0; i < in.n && in.beliefs != NULL; i++)
-        *ret_members += in.beliefs[i].on_front;
+    if (rc == ST_OK && in.beliefs != NULL)
+        judge_front(&s, &in, known, seed, b->json, shown);
     mem_free(s.trials);
     mem_free(s.x);
     return rc;
 }
 
-static void print_kept(const char *problem, const struct kept *kept, double members)
+static void print_kept(const char *problem, const struct kept *kept, const struct shown *shown, double n)
 {
     struct kept all = {0};
 
@@ -204,8 +239,9 @@ static void print_kept(const char *problem, const struct kept *kept, double memb
                    k->seeds / (double)k->n);
     }
     if (all.n > 0)
-        printf("%-16s %-8s %5zu %8.1f %%   (front: %.1f members)\n", problem, "all", all.n,
-               100.0 * all.inside / (double)all.n, members);
+        printf("%-16s %-8s %5zu %8.1f %%   (front: %.1f members, regret %.3f; of all that was tried %.3f)\n", problem,
+               "all", all.n, 100.0 * all.inside / (double)all.n, shown->members / n, shown->regret / n,
+               shown->tried / n);
     fflush(stdout);
 }
 
@@ -213,21 +249,23 @@ static enum status promise_problem(const struct promise_bench *b, const char *na
 {
     struct problem problem;
     struct kept kept[N_RULES] = {0};
-    double members = 0.0;
+    struct shown shown = {0};
+    struct known known;
 
     TRY(problem_open(&problem, name, b->data, err));
-    enum status rc = ST_OK;
+    enum status rc = known_load(&known, b->fronts, name, err);
     for (int64_t seed = b->first_seed; rc == ST_OK && seed < b->first_seed + b->seeds; seed++)
-        rc = play_and_judge(b, &problem, (uint64_t)seed, kept, &members, err);
+        rc = play_and_judge(b, &problem, &known, (uint64_t)seed, kept, &shown, err);
     problem_close(&problem);
     if (rc == ST_OK && !b->json)
-        print_kept(name, kept, members / (double)b->seeds);
+        print_kept(name, kept, &shown, (double)b->seeds);
     return rc;
 }
 
 enum status bench_promise(int argc, char **argv, struct error *err)
 {
     struct promise_bench b = {.problems = "steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole",
+                              .fronts = "bench/sweep/fronts.json",
                               .trials = 80,
                               .seeds = 10,
                               .percent = 20,
@@ -243,6 +281,7 @@ enum status bench_promise(int argc, char **argv, struct error *err)
         {"noise", 0, CLI_INT, &b.noise, "N", "factor on the noise of the problem's runs (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem (10)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
+        {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
         {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a pick, one a line"},
     };
@@ -252,7 +291,8 @@ enum status bench_promise(int argc, char **argv, struct error *err)
         .about =
             "Plays studies in which a share of the runs confirms the advice, picks by every rule, and runs each pick\n"
             "again under fresh seeds. Printed: picks, how often the mean of 5 fresh runs lies in the stated 95 %\n"
-            "interval, the interval's mean width, mean |fresh mean - stated score|, runs of the picked point.",
+            "interval, the interval's mean width, mean |fresh mean - stated score|, runs of the picked point; and the\n"
+            "regret of the front that is shown, as `trawl-bench sweep` measures it, beside that of all trials.",
         .examples = "  trawl-bench promise --problem steep --seeds 50",
         CLI_OPTS(opts),
     };
