@@ -26,6 +26,20 @@ static size_t count_points(const struct gp_history *history, size_t dim, bool do
     return n;
 }
 
+#define LEARNED 0.02 /* of a score's range above its floor */
+#define DESIGNS 3 /* so many times as long is the design where nothing learns */
+
+/* Does every finished run lie at the floor of a score that has one? Models would tell no more than which runs are
+ * cheap. */
+static bool nothing_learns(const struct gp_history *history)
+{
+    double floor = history->score_min + LEARNED * (history->score_max - history->score_min);
+    for (size_t i = 0; i < history->n; i++)
+        if (history->trials[i].state == GP_TRIAL_DONE && history->trials[i].score > floor)
+            return false;
+    return history->has_score_bounds;
+}
+
 static bool in_design_phase(const struct suggester *s, const struct gp_history *history)
 {
     size_t n_other = 0, n_init = s->settings.n_init, need = n_init / 2 < 2 ? 2 : n_init / 2, dim = s->space.dim;
@@ -33,6 +47,8 @@ static bool in_design_phase(const struct suggester *s, const struct gp_history *
         n_other += history->other[i].state == GP_TRIAL_DONE;
     if (n_other >= n_init)
         return false;
+    if (nothing_learns(history) && s->settings.max_cost == 0.0) /* a design keeps no cap */
+        n_init *= DESIGNS;
     return count_points(history, dim, false, n_init) < n_init || count_points(history, dim, true, need) < need;
 }
 

@@ -427,6 +427,28 @@ TEST(a_long_tail_hides_nothing)
     }
 }
 
+/* Until a run has left the floor of the score the design goes on, three times as long at most. */
+TEST(a_design_goes_on_where_nothing_learns)
+{
+    struct space space = unit_space(4); /* nine points */
+    struct rng r = rng_seed(23);
+    struct gp_history history = {.trials = trials, .has_score_bounds = true, .score_min = 0.0, .score_max = 1.0};
+    for (history.n = 0; history.n < 30; history.n++) {
+        double x[4] = {rng_f64(&r), rng_f64(&r), rng_f64(&r), rng_f64(&r)};
+        bool designs = strcmp(must(&space, history, (int64_t)history.n).origin, "sobol") == 0;
+        assert_int_equal(designs, history.n < 27);
+        if (history.n >= 9 && history.n < 27) {
+            struct gp_history open = history;
+            open.has_score_bounds = false; /* no floor is known */
+            assert_string_equal(must(&space, open, (int64_t)history.n).origin, "ehvi");
+            trials[history.n - 1].score = 0.03; /* one has learned something */
+            assert_string_equal(must(&space, history, (int64_t)history.n).origin, "ehvi");
+            trials[history.n - 1].score = 0.01;
+        }
+        put(history.n, x, 4, GP_TRIAL_DONE, 0.01 * (double)(history.n % 2), exp(x[0]));
+    }
+}
+
 TEST(a_tail_is_drawn_in_and_out_again)
 {
     struct rng r = rng_seed(22);
