@@ -147,7 +147,7 @@ static void draw_steps(struct strbuf *out, const struct front_chart *chart, bool
     double best = 0.0;
 
     put_xml(out, "<path d=\"M%g %g", front_x(chart, report->front[0]), worst);
-    for (size_t i = 0; i < report->n_front; i++) { /* members that are level within noise make no step down */
+    for (size_t i = 0; i < report->n_front; i++) { /* the recommended trial may be no member: it makes no step down */
         double at = front_y(chart, report->front[i]);
         if (begun && (report->view->study.maximize ? at >= best : at <= best))
             continue;

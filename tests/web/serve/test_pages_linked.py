@@ -196,8 +196,8 @@ CUT = r"""(() => {
   }
   for (const c of document.querySelectorAll('canvas')) if (c.getClientRects().length && !c.closest('.scroll, .parallel')) { const r = c.getBoundingClientRect(); if (r.right > w + 1 || r.left < -1) found.push('chart outside: ' + (c.parentElement.getAttribute('aria-label') || c.className).slice(0, 80)); }
   for (const box of document.querySelectorAll('main input')) for (const a of document.querySelectorAll('main table a')) {
-    const p = box.getBoundingClientRect();
-    for (const q of a.getClientRects()) if (p.width && p.left < q.right - 1 && q.left < p.right - 1 && p.top < q.bottom - 1 && q.top < p.bottom - 1) found.push('covered by an input: ' + a.outerHTML.slice(0, 100));
+    const p = box.getBoundingClientRect(), seen = a.closest('.tall')?.getBoundingClientRect() ?? {top: -Infinity, bottom: Infinity}; /* what a table that scrolls hides covers nothing */
+    for (const q of a.getClientRects()) if (q.top < seen.bottom && q.bottom > seen.top && p.width && p.left < q.right - 1 && q.left < p.right - 1 && p.top < q.bottom - 1 && q.top < p.bottom - 1) found.push('covered by an input: ' + a.outerHTML.slice(0, 100));
   }
   return [...new Set(found)];
 })()"""

@@ -109,7 +109,7 @@ export class FrontChart {
   /* What Vega draws: the steps of the front, its members, the model's band. */
   values() {
     const {data} = this, sign = data.maximize ? 1 : -1;
-    const steps = []; /* members that are equal within noise make no step down */
+    const steps = []; /* the recommended trial may be no member: it makes no step down */
     for (const i of data.front) {
       const {cost, score} = data.place(i);
       if (!steps.length || sign * score > sign * steps.at(-1).score) steps.push({cost, score});
