@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import signal
-import sqlite3
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
@@ -83,11 +82,7 @@ def wandb_env(home, fake, **more):
 
 
 def rows_left(store):
-    db = sqlite3.connect(store)
-    try:
-        return db.execute("SELECT count(*) FROM outbox").fetchone()[0]
-    finally:
-        db.close()
+    return tap.rows(store, "SELECT count(*) FROM outbox")[0][0]
 
 
 def test_one_training_is_one_run(folder):
@@ -179,9 +174,7 @@ def test_killed_and_synced(folder):
         process.kill()
         process.communicate()
         (store,) = folder.glob("trawl-train-*.track.db")
-        db = sqlite3.connect(store)
-        last = db.execute("SELECT max(json_extract(payload, '$.env_steps')) FROM outbox").fetchone()[0]
-        db.close()
+        last = tap.rows(store, "SELECT max(json_extract(payload, '$.env_steps')) FROM outbox")[0][0]
         run("sync", "--store", store, env=env)
         equal(fake.broken, [])
         (got,) = fake.runs.values()

@@ -252,8 +252,7 @@ def test_offline_opens_no_socket(folder):
         run("sweep", config, "--store", folder / "c.db", "--name", "c", "--trials", 2, *TRACK,
             env=environment(folder, fake.url, WANDB_MODE="disabled"))
         equal(len(fake.runs), 3)
-        db = sqlite3.connect(folder / "c.db")
-        equal(db.execute("SELECT count(*) FROM outbox").fetchone(), (0,))
+        equal(tap.rows(folder / "c.db", "SELECT count(*) FROM outbox"), [(0,)])
 
 
 def test_sweep_killed_while_it_runs(folder):
