@@ -1,8 +1,9 @@
 /* observations.c - a history as the models see it: one group per distinct point, repeats averaged.
- * Scores: DONE runs as they are, outliers on the bad side clipped, and a long tail drawn in (warp.c) unless scores have
- * bounds. STOPPED runs are kept apart, since theirs are only lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of
- * its own when they are not few. Costs: ln of DONE runs only, since failed and stopped ones end early. INFEASIBLE runs
- * teach as DONE ones do. Invariant: groups come in the order of their first trial. */
+ * Scores: DONE runs as they are, outliers on the bad side clipped, and a long tail compressed (warp.c) unless scores
+ * have bounds. STOPPED runs are kept apart, since theirs are only lower bounds. FAILED points count as a middling score,
+ * below any front, and as failures in `ok`, which has a model of its own when they are not few. Costs: ln of DONE runs
+ * only, since failed and stopped ones end early. INFEASIBLE runs teach as DONE ones do. Invariant: groups come in the
+ * order of their first trial. */
 #include "gp/model/observations_priv.h"
 
 #include "base/text/num.h"

@@ -1,8 +1,8 @@
-/* warp.c - a monotone map of a study's scores that draws in a long tail, for the models: of losses that diverge, or of
+/* warp.c - a monotone map of a study's scores that compresses a long tail, for the models: of losses that diverge, or of
  * returns that grow by factors, the tail decides mean and spread, and a Gaussian process sees no difference between all
  * others. With x = (score - median) / spread, z = x on the side of the shorter tail, and sign(x) ln(1 + |x|) on the
  * other, once that is TAILS times as long; the spread is the length of the shorter.
- * Invariant: the unit of the score is no matter. */
+ * Invariant: the unit of the score does not matter. */
 #include "gp/model/observations_priv.h"
 
 #include "base/text/num.h"
