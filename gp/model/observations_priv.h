@@ -6,7 +6,7 @@
 /* Between scores and what models learn of them: warp.c. */
 struct warp {
     double middle, spread;
-    double tail; /* the side that is drawn in: -1 low scores, 1 high ones; 0: none, scores are learned as they are */
+    double tail; /* the side that is compressed: -1 low scores, 1 high ones; 0: none, scores are learned as they are */
 };
 double warp_to(const struct warp *warp, double score);
 double warp_from(const struct warp *warp, double value);
