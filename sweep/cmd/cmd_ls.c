@@ -136,7 +136,7 @@ static enum status list(struct store *store, bool json, struct error *err)
         printf("no studies in %s; `trawl sweep` begins one\n", store_path(store));
     if (rc == ST_OK && !json && n > 0)
         printf("%-20s %-11s %6s %6s %6s %10s %10s  %-10s %-8s %-17s  %s\n", "study", "state", "trials", "done",
-               "failed", "best", "cost", "metric", "method", "begun", "the best: 95 % and seeds");
+               "failed", "best", "spent", "metric", "method", "begun", "the best: 95 % and seeds");
     served_ask(store_path(store), &served);
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct study_counts counts;

@@ -322,6 +322,8 @@ def test_a_cost_in_a_unit_of_its_own(folder):
     line = next(line for line in text.splitlines() if line.split()[:1] in (["0"], ["0*"]))
     cost = "%gk" % (points[0][0] / 1000)
     assert cost in line.split() and "h " not in line.split("default")[0], (cost, line)
+    head = run("ls", *at)[0].splitlines()[0].split()
+    assert "spent" in head and "cost" not in head, head  # its seconds
     page = folder / "own.html"
     run("report", "own", *at, "-o", page)
     assert "cost of a trial, log scale" in page.read_text() and " h</text>" not in page.read_text()
