@@ -84,12 +84,19 @@ struct noisy_point {
     bool out; /* another one covers it, and is not covered by it */
 };
 
-static int by_cost(const void *va, const void *vb)
+static int by_cost(const struct noisy_point *a, const struct noisy_point *b)
 {
-    const struct noisy_point *a = va, *b = vb;
     if (a->log_cost != b->log_cost)
         return a->log_cost < b->log_cost ? -1 : 1;
     return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int by_score(const void *va, const void *vb)
+{
+    const struct noisy_point *a = va, *b = vb;
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
+    return by_cost(a, b);
 }
 
 /* The better supported first. */
@@ -98,7 +105,7 @@ static int by_support(const void *va, const void *vb)
     const struct noisy_point *a = va, *b = vb;
     if (a->n_seeds != b->n_seeds)
         return a->n_seeds > b->n_seeds ? -1 : 1;
-    return by_cost(va, vb);
+    return by_cost(a, b);
 }
 
 /* b costs no more, as far as is known, and scores no less. */
@@ -131,27 +138,14 @@ static size_t load_noisy(const struct gp_history *history, const struct pareto_n
     return n;
 }
 
-/* Leaves those that no cheaper one outscores. p by rising cost. */
-static size_t drop_beaten(struct noisy_point *p, size_t n)
+/* What is out covers nothing: else each of a row of points, a little more expensive and better than the one before it,
+ * would put that out, and only the most expensive would be left. */
+static void noisy_front(struct noisy_point *p, size_t n, bool *ret_on_front)
 {
-    double top = -INFINITY;
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!(p[i].score < top))
-            p[kept++] = p[i];
-        top = fmax(top, p[i].score);
-    }
-    return kept;
-}
-
-static void noisy_front(struct noisy_point *p, size_t n, bool has_third, bool *ret_on_front)
-{
-    qsort(p, n, sizeof *p, by_cost);
-    if (!has_third)
-        n = drop_beaten(p, n);
+    qsort(p, n, sizeof *p, by_score);
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n && !p[i].out; j++)
-            p[i].out = covers(&p[j], &p[i]) && !covers(&p[i], &p[j]);
+        for (size_t j = 0; j < n && p[j].score >= p[i].score && !p[i].out; j++)
+            p[i].out = !p[j].out && covers(&p[j], &p[i]) && !covers(&p[i], &p[j]);
     qsort(p, n, sizeof *p, by_support);
     for (size_t i = 0; i < n; i++) { /* what is left is level or apart; of those that are level the first stays */
         bool stays = !p[i].out;
@@ -167,7 +161,7 @@ void pareto_front(const struct gp_history *history, const struct pareto_noise *n
         ret_on_front[i] = false;
     if (noise != NULL) {
         struct noisy_point *noisy = mem_array(history->n, sizeof *noisy);
-        noisy_front(noisy, load_noisy(history, noise, noisy), history->has_third, ret_on_front);
+        noisy_front(noisy, load_noisy(history, noise, noisy), ret_on_front);
         mem_free(noisy);
         return;
     }

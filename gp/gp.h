@@ -112,9 +112,9 @@ struct pareto_noise {
 };
 
 /* on_front (n): true for trials that no other covers (DONE only). With noise NULL: that no other dominates, of equals
- * the first, O(n log n), with a third objective O(n front). Else b covers a when b scores no less and costs no more (and
- * its third is no higher), within the standard deviation of the difference. Where two cover each other, one stays: that
- * of most seeds, then the cheaper. */
+ * the first, O(n log n), with a third objective O(n front). Else a member covers a when it scores no less and costs no
+ * more (and its third is no higher), within the standard deviation of the difference. Of two that cover each other one
+ * stays: that of most seeds, then the cheaper. */
 void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front);
 /* The same for single runs, where on_front is that of all trials but i, which is new: what none of these covers. */
 void pareto_front_add(const struct gp_history *history, size_t i, bool *on_front);

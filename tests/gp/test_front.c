@@ -216,6 +216,22 @@ TEST(level_points_are_one_member)
         assert_int_equal(front[i], i == 0 || i >= 36);
 }
 
+/* Each a little more expensive and better than the one before it: what is covered covers no cheaper one. */
+TEST(a_row_of_points_stays_a_front)
+{
+    struct gp_trial trials[9];
+    double cost_sd[9];
+    bool front[9];
+    struct gp_history history = {.n = 9, .trials = trials};
+    for (int i = 0; i < 9; i++) {
+        trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = exp(0.05 * i), .score = 0.1 * i};
+        cost_sd[i] = 0.04; /* .057 of a difference */
+    }
+    pareto_front(&history, &(struct pareto_noise){.log_cost_sd = cost_sd}, front);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(front[i], i % 2 == 0);
+}
+
 /* Whatever the noise: nobody on the front is covered by another one on it, somebody is on it, and everybody surely
  * better than all in one respect is. */
 TEST(noisy_fronts_hold_together)
