@@ -84,8 +84,9 @@ struct noisy_point {
     bool out; /* another one covers it, and is not covered by it */
 };
 
-static int by_cost(const struct noisy_point *a, const struct noisy_point *b)
+static int by_cost(const void *va, const void *vb)
 {
+    const struct noisy_point *a = va, *b = vb;
     if (a->log_cost != b->log_cost)
         return a->log_cost < b->log_cost ? -1 : 1;
     return a->index < b->index ? -1 : a->index > b->index;
@@ -138,10 +139,26 @@ static size_t load_noisy(const struct gp_history *history, const struct pareto_n
     return n;
 }
 
+/* Leaves those that no cheaper one outscores. p by rising cost. */
+static size_t drop_beaten(struct noisy_point *p, size_t n)
+{
+    double top = -INFINITY;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!(p[i].score < top))
+            p[kept++] = p[i];
+        top = fmax(top, p[i].score);
+    }
+    return kept;
+}
+
 /* What is out covers nothing: else each of a row of points, a little more expensive and better than the one before it,
  * would put that out, and only the most expensive would be left. */
-static void noisy_front(struct noisy_point *p, size_t n, bool *ret_on_front)
+static void noisy_front(struct noisy_point *p, size_t n, bool has_third, bool *ret_on_front)
 {
+    qsort(p, n, sizeof *p, by_cost);
+    if (!has_third)
+        n = drop_beaten(p, n);
     qsort(p, n, sizeof *p, by_score);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n && p[j].score >= p[i].score && !p[i].out; j++)
@@ -161,7 +178,7 @@ void pareto_front(const struct gp_history *history, const struct pareto_noise *n
         ret_on_front[i] = false;
     if (noise != NULL) {
         struct noisy_point *noisy = mem_array(history->n, sizeof *noisy);
-        noisy_front(noisy, load_noisy(history, noise, noisy), ret_on_front);
+        noisy_front(noisy, load_noisy(history, noise, noisy), history->has_third, ret_on_front);
         mem_free(noisy);
         return;
     }
