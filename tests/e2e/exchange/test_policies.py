@@ -168,6 +168,11 @@ def near(a, b, what, within=2e-5):
         assert abs(x - y) <= within * max(1.0, abs(y)), "%s: %r, Trawl's own is %r" % (what, x, y)
 
 
+def head_sizes(line):
+    """0: a number, which has two columns, mean and log std."""
+    return [3, 4] if "mask" in line else [3] + [0] * ((len(line["columns"]) - 3) // 2)
+
+
 def trained(folder, name, options):
     """A checkpoint with weights of some training, and 64 of its decisions."""
     checkpoint = folder / (name + ".ckpt")
@@ -225,7 +230,7 @@ def check_c(program, lines, *arguments):
     done = subprocess.run([program, *arguments, *masked], input="\n".join(words), capture_output=True, text=True, check=True)
     rows = [[float(x) for x in row.split()] for row in done.stdout.splitlines()]
     equal(len(rows), len(lines) + 1)
-    sizes = [3, 4] if masked else [3] + [0] * ((len(lines[0]["columns"]) - 3) // 2)
+    sizes = head_sizes(lines[0])
     for line, row in zip(lines, rows):
         state = [x for key in sorted(line) if key.startswith("state_") for x in line[key]]
         near(row[len(sizes):], line["columns"] + line["value"] + state, "the C header")
@@ -545,9 +550,9 @@ def test_onnxruntime_itself_gives_the_same(folder):
         done = subprocess.run([python, "-c", ASK_ONNX, folder / "it.onnx", folder / (name + ".jsonl")], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         rows = json.loads(done.stdout)
-        sizes = [3, 4] if "mask" in lines[0] else [3, 0, 0]
+        equal(len(rows), len(lines))
         for line, row in zip(lines, rows):
-            check_onnx(name, line, row, sizes)
+            check_onnx(name, line, row, head_sizes(line))
 
 
 def check_onnx(name, line, row, sizes):
