@@ -27,7 +27,7 @@ static size_t count_points(const struct gp_history *history, size_t dim, bool do
 }
 
 #define LEARNED 0.02 /* of a score's range above its floor */
-#define DESIGNS 3 /* so many times as long is the design where nothing learns */
+#define DESIGNS 3 /* times the length of the design, where nothing learns */
 
 /* Does every finished run lie at the floor of a score that has one? Models would tell no more than which runs are
  * cheap. */

@@ -12,7 +12,7 @@
  *                  front; of a memory that grows with network and minibatch
  *   loss           6 parameters; a validation loss, turned round: good ones lie between .01 and .1, rates that are too high
  *                  diverge over decades, noise is a factor
- *   returns        6 parameters; an episode's return grows by factors as learning goes on, and its noise with it
+ *   returns        6 parameters; an episode's return grows by factors as learning continues, and its noise with it
  *   plateau        5 parameters; most of the space never learns and scores 0 of 1
  *   wide           30 parameters, of which 8 matter for the score and three for the cost
  *   whole          2 whole numbers, 480 points, much noise

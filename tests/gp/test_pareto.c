@@ -217,7 +217,7 @@ TEST(design_phase)
 {
     struct space space = training_space();
     begin(&space, (struct suggest_settings){.seed = 6, .n_init = 4});
-    for (int k = 0; k < 30; k++) { /* all fail: the design goes on */
+    for (int k = 0; k < 30; k++) { /* all fail: the design continues */
         struct suggestion s = ask(k);
         assert_string_equal(s.origin, "sobol");
         add(s.x, GP_TRIAL_FAILED, NAN, NAN);

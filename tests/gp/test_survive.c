@@ -392,7 +392,7 @@ TEST(a_lost_run_leaves_nothing)
 }
 
 /* Losses that diverge over six decades (turned round, as the caller does it), and returns that grow by as much: the tail
- * is most of the spread, and still the good half is told apart, with intervals of its own size. */
+ * is most of the spread, and still the good half is distinguished, with intervals of its own size. */
 TEST(a_long_tail_hides_nothing)
 {
     struct space space = unit_space(3);
@@ -427,7 +427,7 @@ TEST(a_long_tail_hides_nothing)
     }
 }
 
-/* Until a run has left the floor of the score the design goes on, three times as long at most. */
+/* Until a run has left the floor of the score the design continues, three times as long at most. */
 TEST(a_design_goes_on_where_nothing_learns)
 {
     struct space space = unit_space(4); /* nine points */
