@@ -348,7 +348,7 @@ static enum status default_metric(struct setup *setup, struct error *err)
 static enum status default_agents(struct setup *setup, struct error *err)
 {
     struct env_shape shape = {0};
-    struct error unfit = {0}; /* told where the settings are checked */
+    struct error unfit = {0}; /* reported where the settings are checked */
     char text[32];
 
     if (strcmp(config_origin(setup->config, "train.total_agents"), "default") != 0 || env_is_gym(setup->env->name) ||
