@@ -7,10 +7,9 @@
 
 TEST(grows_to_its_limit_and_no_further)
 {
-    struct strbuf sb;
+    STRBUF(sb, 1000);
     struct error why = {0};
 
-    strbuf_init(&sb, 1000);
     assert_string_equal(sb.text, "");
     for (int i = 0; i < 200; i++)
         strbuf_addf(&sb, "%05d", i);
@@ -28,28 +27,24 @@ TEST(grows_to_its_limit_and_no_further)
     strbuf_clear(&sb);
     strbuf_add_n(&sb, "abc", 2);
     assert_string_equal(sb.text, "ab");
-    strbuf_free(&sb);
 }
 
 TEST(stays_broken_after_a_failed_append)
 {
-    struct strbuf sb;
+    STRBUF(sb, 4);
 
-    strbuf_init(&sb, 4);
     strbuf_add(&sb, "12345");
     strbuf_add(&sb, "1");
     strbuf_addf(&sb, "%d", 2);
     assert_string_equal(sb.text, "");
     assert_int_equal(strbuf_status(&sb, "x", NULL), ST_LIMIT);
-    strbuf_free(&sb);
 }
 
 TEST(a_taken_text_is_the_callers)
 {
-    struct strbuf sb;
+    STRBUF(sb, SIZE_MAX - 1);
     char *text;
 
-    strbuf_init(&sb, SIZE_MAX - 1);
     text = strbuf_take(&sb);
     assert_string_equal(text, "");
     mem_free(text);
@@ -58,23 +53,20 @@ TEST(a_taken_text_is_the_callers)
     assert_string_equal(text, "hello");
     assert_string_equal(sb.text, "");
     mem_free(text);
-    strbuf_free(&sb);
 }
 
 TEST(shell_words_are_quoted_when_they_must_be)
 {
     static const char *const cases[][2] = {
         {"runs/a-1.db", "runs/a-1.db"}, {"my runs.db", "'my runs.db'"}, {"it's;rm", "'it'\\''s;rm'"}, {"", "''"}};
-    struct strbuf sb;
+    STRBUF(sb, 100);
 
-    strbuf_init(&sb, 100);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         strbuf_clear(&sb);
         assert_string_equal(SHELL_WORD(cases[i][0]), cases[i][1]);
         strbuf_add_shell(&sb, cases[i][0]);
         assert_string_equal(sb.text, cases[i][1]);
     }
-    strbuf_free(&sb);
 }
 
 TEST(the_first_error_wins_and_long_ones_are_cut)

@@ -202,7 +202,7 @@ static double number_of(const cJSON *json, const char *key)
 
 TEST(studies)
 {
-    struct problem problem;
+    AT_END(problem_close) struct problem problem = {0};
     struct play a, b;
     struct known known = {.ref_cost = 200.0, .ref_score = 0.0, .best_score = 100.0, .hypervolume = 300.0};
     OK(problem_open(&problem, "rl-toy", NULL, err));
@@ -244,7 +244,6 @@ TEST(studies)
     assert_memory_equal(a.x, b.x, 24 * problem.space.dim * sizeof(double));
     play_free(&a);
     play_free(&b);
-    problem_close(&problem);
 }
 
 TEST_PROGRAM("sweep.bench")

@@ -33,7 +33,7 @@ TEST(points_lie_in_the_cube_and_follow_the_seed)
 /* Every block of 2^k points puts one point into each of 2^k equal bins of every axis; the scramble must keep that. */
 TEST(blocks_stay_balanced)
 {
-    struct design d;
+    AT_END(design_free) struct design d = {0};
     design_init(&d, 40, rng_seed(7));
     bool hit[40][64] = {{false}};
     for (uint64_t k = 0; k < 64; k++) {
@@ -45,7 +45,6 @@ TEST(blocks_stay_balanced)
             hit[i][bin] = true;
         }
     }
-    design_free(&d);
 }
 
 /* Centred L2 discrepancy (Hickernell), squared. */

@@ -159,7 +159,7 @@ TEST(prediction_against_dense_algebra)
 {
     struct space space = some_space(4, true);
     struct rows rows;
-    struct model m;
+    AT_END(model_free) struct model m = {0};
     fill_rows(&rows, &space, N, 5);
     rows.data.smooth = *fixture != NULL;
     model_init(&m, &space, N);
@@ -213,7 +213,6 @@ TEST(prediction_against_dense_algebra)
             assert_near(ds[i], (su - sd) / 2e-5, 1e-5);
         }
     }
-    model_free(&m);
 }
 
 /* Points that are believed move no mean, and their factors are those of one factorisation of all rows, whether a few
@@ -224,7 +223,7 @@ static void believing_extends_the_factors(size_t n_new, bool smooth)
     struct space space = some_space(4, true);
     static struct rows rows;
     static double cross[4 * 120];
-    struct model m;
+    AT_END(model_free) struct model m = {0};
     double u[16], mean[4], sd[4], mean_2[4], sd_2[4], mean_3[4], sd_3[4];
     fill_rows(&rows, &space, OLD, 6);
     rows.data.smooth = smooth;
@@ -251,7 +250,6 @@ static void believing_extends_the_factors(size_t n_new, bool smooth)
         assert_near(mean_3[i], mean_2[i], 1e-8);
         assert_near(sd_3[i], sd_2[i], 1e-8);
     }
-    model_free(&m);
 }
 
 TEST(believing_extends_the_factors)
@@ -269,7 +267,7 @@ TEST(a_field_narrows_like_the_model)
     static double cross[POINTS * 72];
     double mean[POINTS], sd[POINTS];
     struct field field;
-    struct model m;
+    AT_END(model_free) struct model m = {0};
     fill_rows(&rows, &space, OLD, 6);
     fill_rows(&others, &space, POINTS, 7);
     rows.data.smooth = *fixture != NULL;
@@ -293,14 +291,13 @@ TEST(a_field_narrows_like_the_model)
     model_predict(&m, others.u, POINTS, cross, mean, sd);
     for (size_t p = 0; p < POINTS; p++)
         assert_near(after[p], sd[p], 1e-8);
-    model_free(&m);
 }
 
 TEST(it_learns)
 {
     struct space space = unit_space(3);
     struct rows rows;
-    struct model m;
+    AT_END(model_free) struct model m = {0};
     fill_rows(&rows, &space, 40, 6);
     rows.data.smooth = *fixture != NULL;
     for (size_t j = 0; j < 40; j++) {
@@ -329,12 +326,11 @@ TEST(it_learns)
         assert_true(sd >= 0.0);
     }
     assert_true(worst < 0.2);
-    model_free(&m);
 }
 
 static void check_hard(struct rows *rows, const struct space *space)
 {
-    struct model m;
+    AT_END(model_free) struct model m = {0};
     size_t n = rows->data.n;
     model_init(&m, space, n + 4);
     model_set_data(&m, &rows->data);
@@ -357,7 +353,6 @@ static void check_hard(struct rows *rows, const struct space *space)
         for (size_t i = 0; i < space->dim; i++)
             assert_true(isfinite(dm[i]) && isfinite(ds[i]));
     }
-    model_free(&m);
 }
 
 TEST(hard_data)
@@ -395,7 +390,7 @@ TEST(thinning_puts_rows_back)
 {
     struct space space = unit_space(2);
     struct rows rows;
-    struct model m;
+    AT_END(model_free) struct model m = {0};
     fill_rows(&rows, &space, 50, 15);
     model_init(&m, &space, 50);
     model_set_data(&m, &rows.data);
@@ -405,7 +400,6 @@ TEST(thinning_puts_rows_back)
         assert_true(m.x[j] == rows.u[2 * j] && m.x[m.ld + j] == rows.u[2 * j + 1]);
         assert_near(m.y_mean + m.y_sd * (m.y[j] + model_trend(&m, m.x + j, m.ld)), rows.mean[j], 1e-9);
     }
-    model_free(&m);
 }
 
 int main(void)

@@ -242,8 +242,8 @@ TEST_UNUSED static void parity_compare_stats(const struct parity *p, const struc
 /* Close as a whole; what is not finite in the reference is not finite here, and nowhere else. */
 TEST_UNUSED static void parity_compare_floats(const struct parity *p, const struct buf *b, double tolerance)
 {
-    float *got = NEW(float, b->n + 1);
-    double *want = NEW(double, b->n + 1);
+    MEM_LOCAL float *got = NEW(float, b->n + 1);
+    MEM_LOCAL double *want = NEW(double, b->n + 1);
     char name[192];
     size_t n = 0;
 
@@ -261,7 +261,6 @@ TEST_UNUSED static void parity_compare_floats(const struct parity *p, const stru
         want[n++] = (double)y;
     }
     check_close(name, got, want, n, tolerance);
-    mem_free(got), mem_free(want);
 }
 
 TEST_UNUSED static void parity_compare(const struct parity *p)

@@ -104,7 +104,7 @@ TEST(ratio_one_is_plain_gae)
 /* lambda 1, no ends: A + V is the discounted return with the last value after it. */
 TEST(lambda_one_is_the_return)
 {
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     struct rollout r = rollout_make(12, 5, 0.0f);
     r.hyper.rho_clip = r.hyper.c_clip = r.hyper.gae_lambda = 1.0f;
     check_rollout(k, &r, false);
@@ -114,7 +114,6 @@ TEST(lambda_one_is_the_return)
             want = (double)r.rewards[t * 5 + n] + (double)r.hyper.gamma * want;
         check_number("return", (double)r.ret[n], want, 1e-5);
     }
-    kern_close(k);
 }
 
 TEST(mean_and_deviation)

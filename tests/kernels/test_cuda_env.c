@@ -273,11 +273,10 @@ static char *save(struct side *s)
 
 static void check_states(struct side *host, struct side *dev)
 {
-    char *a = save(host), *b = save(dev);
+    MEM_LOCAL char *a = save(host), *b = save(dev);
     assert_int_equal(kern_env_state_bytes(host->env), kern_env_state_bytes(dev->env));
     if (memcmp(a, b, kern_env_state_bytes(host->env)) != 0)
         fail_msg("states differ");
-    mem_free(a), mem_free(b);
 }
 
 static void check_log(const struct env_log *got, const struct env_log *want)
@@ -576,14 +575,13 @@ TEST(games_of_the_host)
 {
     struct env_def namesake = *env_find("cartpole"), numbers = *env_find("pendulum");
     struct pair_settings pair = {.length = 9};
-    void *settings = test_settings(&namesake), *numbers_settings = test_settings(&numbers);
+    MEM_LOCAL void *settings = test_settings(&namesake), *numbers_settings = test_settings(&numbers);
     for (size_t n = 1; n <= 1000; n *= 10) {
         check_steps(&pair_def, &pair, KERN_F32, n, 0, steps_of(200), 3);
         check_steps(&pair_def, &pair, KERN_BF16, n + 1, 0, steps_of(200), 3);
         check_steps(&namesake, settings, KERN_BF16, n, 0, steps_of(200), 3);
         check_steps(&numbers, numbers_settings, KERN_F32, n, 0, steps_of(250), 3);
     }
-    mem_free(settings), mem_free(numbers_settings);
 }
 
 TEST(too_many_games_are_refused)

@@ -458,7 +458,7 @@ static void compare(const struct start *s, struct kern *k, const struct played *
     const size_t N = s->c->N, T = s->c->T, H = s->c->H, D = s->net.obs_size, O = (size_t)s->net.heads.n_logits + 1;
     const size_t L = s->c->core == KERN_CORE_MINGRU ? s->c->L : 0;
     struct compared c = {.logp = NEW(double, T *N), .values = NEW(double, (T + 1) * N), .boot = NEW(double, T *N)};
-    struct steps p = steps_open(s, k);
+    AT_END(steps_close) struct steps p = steps_open(s, k);
     struct error err = {0};
     struct env_log log;
 
@@ -489,7 +489,6 @@ static void compare(const struct start *s, struct kern *k, const struct played *
                   c.n_other_actions, T * N);
     mem_free(h), mem_free(h64), mem_free(out), mem_free(rng);
     mem_free(c.logp), mem_free(c.values), mem_free(c.boot);
-    steps_close(&p);
 }
 
 static void check_same(const struct start *s, const struct played *a, const struct played *b)

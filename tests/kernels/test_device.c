@@ -78,8 +78,8 @@ TEST(games_step_save_and_load)
     enum { N = 37, STEPS = 60 };
     const struct env_def *def = env_find("cartpole");
     struct env_shape shape;
-    float *last = NULL;
-    void *settings;
+    MEM_LOCAL float *last = NULL;
+    MEM_LOCAL void *settings = NULL;
     assert_non_null(def);
     settings = test_settings(def);
     OK(def->shape(def, settings, &shape, err));
@@ -127,7 +127,6 @@ TEST(games_step_save_and_load)
         mem_free(obs), mem_free(final_obs), mem_free(rewards), mem_free(again), mem_free(terms), mem_free(truncs);
         mem_free(actions), mem_free(saved);
     }
-    mem_free(last), mem_free(settings);
 }
 
 TEST_PROGRAM("device")

@@ -126,7 +126,7 @@ TEST(mean_and_deviation_of_parts)
     enum { PARTS = 4, N = 100 };
     struct rng rng = rng_seed(8);
     float *x = test_normal(&rng, PARTS * N, 2.0f), parts[2 * PARTS], got[2];
-    struct kern *k = test_kern(1);
+    KERN *k = test_kern(1);
     long double mean = 0, squares = 0;
     for (size_t i = 0; i < PARTS * N; i++) {
         x[i] += (float)(i / N) * 3.0f;
@@ -139,7 +139,6 @@ TEST(mean_and_deviation_of_parts)
     kern_ops(k)->mean_std_join(k, got, parts, PARTS);
     check_number("mean", (double)got[0], (double)mean, 1e-6);
     check_number("deviation", (double)got[1], (double)sqrtl(squares / (PARTS * N)), 1e-6);
-    kern_close(k);
 }
 
 TEST_PROGRAM("exchange")

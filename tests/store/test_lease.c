@@ -26,11 +26,10 @@ static struct trial find(struct store *store, int64_t study_id, int64_t number)
 
 static void expect(struct store *store, int64_t study_id, int64_t number, enum trial_state state, int64_t attempt)
 {
-    struct trial t = find(store, study_id, number);
+    AT_END(trial_free) struct trial t = find(store, study_id, number);
 
     assert_int_equal(t.state, state);
     assert_int_equal(t.attempt, attempt);
-    trial_free(&t);
 }
 
 STORE_TEST(a_trial_has_one_client)
@@ -91,7 +90,7 @@ STORE_TEST(silence_puts_back_once_then_loses)
     size_t n;
 
     struct study study = study_make(store, "s");
-    struct trial t = trial_make(store, study.id);
+    AT_END(trial_free) struct trial t = trial_make(store, study.id);
     struct lease a = give(store, t.id, "a", "token-a");
     const struct metric_point point = {10, 0.5, "score", 0.25};
     const struct metric_report report = {.trial_id = t.id, .points = &point, .n = 1};
@@ -130,7 +129,6 @@ STORE_TEST(silence_puts_back_once_then_loses)
     assert_null(all[2].result);
     assert_true(all[0].seq == 1 && all[2].attempt == 3);
     lease_list_free(all, n);
-    trial_free(&t);
 }
 
 PLACE_TEST(a_report_extends)

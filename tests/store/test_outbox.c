@@ -13,11 +13,10 @@ static int64_t waiting(struct store *store, int64_t study_id, const char *tracke
 /* Acknowledges rows of a run up to id. */
 static void ack(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id, int64_t id)
 {
-    struct tracker_position p;
+    AT_END(tracker_position_free) struct tracker_position p = {0};
     OK(store_tracker_position(store, study_id, tracker, trial_id, &p, err));
     p.acked_id = p.claimed_id = id;
     OK(store_tracker_commit(store, study_id, tracker, trial_id, &p, err));
-    tracker_position_free(&p);
 }
 
 STORE_TEST(rows_wait_for_the_slowest)

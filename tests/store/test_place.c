@@ -132,14 +132,13 @@ PLACE_TEST(copy)
     assert_int_equal(unlink(place->path), 0);
     (void)study_make(writer, "later"); /* nothing fails, which is why somebody has to look */
     FAILS(store_place_check(writer, &again, err), ST_IO, "was removed or moved");
-    char *rescue;
+    MEM_LOCAL char *rescue = NULL;
     OK(store_rescue(writer, &rescue, err));
     OK(store_open_reader(&copy, rescue, err));
     OK(store_study_find(copy, "later", &found, err));
     study_free(&found);
     store_close(copy);
     forget(rescue);
-    mem_free(rescue);
     store_close(writer);
 }
 

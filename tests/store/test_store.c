@@ -288,10 +288,9 @@ STORE_TEST(counts_follow_the_direction)
     assert_true(counts.n[TRIAL_DONE] == 3 && counts.best_score == 1.5 && counts.cost_s == 3.0);
     OK(store_study_counts(store, &down, &counts, err));
     assert_true(counts.n[TRIAL_DONE] == 3 && counts.best_score == -1.5);
-    struct study found;
+    AT_END(study_free) struct study found = {0};
     OK(store_study_find(store, "down", &found, err));
     assert_false(found.maximize);
-    study_free(&found);
 }
 
 /* Reports that came at once are one transaction: all of them, or none; names that went with a rollback are not taken

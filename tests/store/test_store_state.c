@@ -17,14 +17,13 @@ static struct study find(struct store *store, const char *name)
 STORE_TEST(a_new_study_runs)
 {
     study_make(store, "s");
-    struct study s = find(store, "s");
+    AT_END(study_free) struct study s = find(store, "s");
     assert_int_equal(s.state, STUDY_RUNNING);
     assert_int_equal(s.limits.priority, 1);
     assert_null(s.end_rule);
     assert_null(s.end_text);
     assert_false(s.limits.has_target);
     assert_true(s.limits.wall_max_s == 0 && s.limits.device_max_s == 0 && s.limits.gain_min == 0 && s.wall_used_s == 0);
-    study_free(&s);
 }
 
 STORE_TEST(limits_round_trip)

@@ -91,8 +91,8 @@ TEST(interquartile_means_leave_out_the_ends)
 TEST(rules_name_where_trials_fail)
 {
     static const int sizes[] = {256, 512, 1024, 2048, 4096};
-    struct study_view v;
-    struct failures f;
+    AT_END(study_view_free) struct study_view v = {0};
+    AT_END(failures_free) struct failures f = {0};
     char reason[64];
 
     begin(&v, "first", "");
@@ -113,8 +113,6 @@ TEST(rules_name_where_trials_fail)
     assert_string_equal(text.text,
                         "# train.minibatch_size >= 2048 failed 10 of 10\n[sweep.train.minibatch_size]\nmax = 1024\n"
                         "# train.optimizer = sgd failed 3 of 3\n[sweep.train.optimizer]\nvalues = adam, muon\n");
-    failures_free(&f);
-    study_view_free(&v);
 }
 
 TEST(chance_makes_no_rule)
@@ -185,7 +183,7 @@ TEST(more_work_is_worth_what_the_last_was)
 /* A config that was lucky once is on no front of what is believed, and adds little. */
 TEST(luck_makes_no_hypervolume)
 {
-    struct study_view v;
+    AT_END(study_view_free) struct study_view v = {0};
     struct rng rng = rng_seed(9);
 
     begin(&v, "first", "");
@@ -198,7 +196,6 @@ TEST(luck_makes_no_hypervolume)
     believed = believed_volume(&v, &v.ref, BELIEVED_NOW);
     assert_true(believed > 0 && believed < 0.6 * raw);
     assert_true(believed_volume(&v, &v.ref, v.trials[0].finished_ms - 1) == 0);
-    study_view_free(&v);
 }
 
 /* ---- calibration ---- */
@@ -207,7 +204,7 @@ TEST(luck_makes_no_hypervolume)
 TEST(proposals_are_held_against_their_predictions)
 {
     static const double scores[] = {0.5, 1, 0.4, 0.9}, costs[] = {10, 10, 20, 10};
-    struct study_view v;
+    AT_END(study_view_free) struct study_view v = {0};
     struct foresight f;
     char text[FORESIGHT_TEXT_MAX];
 
@@ -229,7 +226,6 @@ TEST(proposals_are_held_against_their_predictions)
     assert_non_null(strstr(foresight_text(&f, text), "of 3 proposals, the score of 2 and the cost of 2"));
     assert_non_null(strstr(text, "1.3 sd better"));
     assert_non_null(strstr(text, "2.4 sd higher"));
-    study_view_free(&v);
 }
 
 /* Forty proposals one after another, of which those from first_off on are off by 4 sd; how many scores are inside. */
@@ -259,7 +255,7 @@ TEST(intervals_of_proposals_follow_how_earlier_ones_came_out)
 
 TEST(fresh_seeds_meet_what_was_predicted_before_them)
 {
-    struct study_view v;
+    AT_END(study_view_free) struct study_view v = {0};
     struct calibration a, b;
     struct rng rng = rng_seed(3);
 
@@ -285,7 +281,6 @@ TEST(fresh_seeds_meet_what_was_predicted_before_them)
         assert_true(a.rows[i].predicted == b.rows[i].predicted && a.rows[i].hi == b.rows[i].hi);
     calibration_free(&a);
     calibration_free(&b);
-    study_view_free(&v);
 }
 
 /* ---- several studies ---- */

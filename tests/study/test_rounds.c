@@ -92,7 +92,7 @@ TEST(a_config_counts_when_it_was_trained_on_all)
 /* A run that fails leaves its round without a result, until the same game is given again. */
 TEST(a_failure_costs_its_round)
 {
-    struct study_view v;
+    AT_END(study_view_free) struct study_view v = {0};
 
     begin(&v, true);
     add(&v, 0.5, "pong", TRIAL_DONE, 0.9, 100);
@@ -116,7 +116,6 @@ TEST(a_failure_costs_its_round)
     assert_int_equal(v.gp[4].state, GP_TRIAL_DROPPED); /* with it its round */
     assert_int_equal(study_view_best_run(&v), v.n);
     assert_int_equal(v.missing.of, v.n);
-    study_view_free(&v);
 }
 
 TEST(lists_of_games)

@@ -110,12 +110,12 @@ static void assert_same_run(struct trainer *a, struct trainer *b)
 
 static void test_recorded_or_not(void **state)
 {
-    struct setup s;
+    SETUP s;
     setup_variant(&s, (const struct variant *)*state);
     s.train.graphs = false;
-    struct trainer *plain = setup_trainer(&s);
+    TRAINER *plain = setup_trainer(&s);
     s.train.graphs = true;
-    struct trainer *recorded = setup_trainer(&s);
+    TRAINER *recorded = setup_trainer(&s);
     const int n = long_or_short(12, s.train.population ? 9 : 4); /* of a population one launch makes eight */
     assert_true((plain->solo.slot != NULL) == s.train.population);
     for (int i = 0; i < n; i++) {
@@ -127,24 +127,21 @@ static void test_recorded_or_not(void **state)
     assert_same_run(plain, recorded);
     assert_true((recorded->recordings[0].graph == NULL) == s.train.population); /* else the test shows nothing */
     assert_null(plain->recordings[0].graph);
-    trainer_destroy(plain);
-    trainer_destroy(recorded);
-    setup_close(&s);
 }
 
 /* A run ends at the steps asked for, by a shorter rollout that is played plainly after recorded ones; what comes after
  * it, of a run that continues, is replayed again. */
 static void test_short_last_rollout(void **state)
 {
-    struct setup s;
+    SETUP s;
     struct train_result a, b;
     setup_variant(&s, (const struct variant *)*state);
     int64_t rollout = s.train.total_agents * s.train.horizon;
     s.train.total_timesteps = rollout * 5 + s.train.total_agents * 3 + 1;
     s.train.graphs = false;
-    struct trainer *plain = setup_trainer(&s);
+    TRAINER *plain = setup_trainer(&s);
     s.train.graphs = true;
-    struct trainer *recorded = setup_trainer(&s);
+    TRAINER *recorded = setup_trainer(&s);
     OK(trainer_run(plain, NULL, &a, err));
     OK(trainer_run(recorded, NULL, &b, err));
     assert_int_equal(a.env_steps, s.train.total_timesteps - 1);
@@ -153,15 +150,12 @@ static void test_short_last_rollout(void **state)
     iterate(plain, 2);
     iterate(recorded, 2);
     assert_same_run(plain, recorded);
-    trainer_destroy(plain);
-    trainer_destroy(recorded);
-    setup_close(&s);
 }
 
 static void test_cached_or_new(void **state)
 {
     struct trainer_cache *cache = NULL;
-    struct setup s;
+    SETUP s;
     setup_variant(&s, (const struct variant *)*state);
     cache = trainer_cache_create();
     struct trainer *t = cached(&s, cache), *first = t, *fresh;
@@ -179,7 +173,6 @@ static void test_cached_or_new(void **state)
     trainer_destroy(t);
     trainer_destroy(fresh);
     trainer_cache_destroy(cache);
-    setup_close(&s);
 }
 
 /* A lane of a worker: a device, a stream and a trainer of its own, in a thread of its own. */
@@ -325,9 +318,9 @@ static void test_population_as_operations(void **state)
 
 static void test_resume(void **state)
 {
-    struct setup s;
+    SETUP s;
     setup_variant(&s, (const struct variant *)*state);
-    struct trainer *straight = setup_trainer(&s), *first = setup_trainer(&s), *second;
+    TRAINER *straight = setup_trainer(&s), *first = setup_trainer(&s), *second = NULL;
     iterate(straight, long_or_short(12, 6));
     iterate(first, long_or_short(5, 3));
     OK(trainer_save(first, ckpt_path, "", err));
@@ -336,19 +329,14 @@ static void test_resume(void **state)
     OK(trainer_load(second, ckpt_path, err));
     iterate(second, long_or_short(7, 3));
     assert_same_run(straight, second);
-    trainer_destroy(straight);
-    trainer_destroy(first);
-    trainer_destroy(second);
-    setup_close(&s);
 }
 
 static void test_holds_shorter_runs(void **state)
 {
-    struct setup s;
+    SETUP s;
 
     setup_variant(&s, (const struct variant *)*state);
     check_holds_shorter(&s);
-    setup_close(&s);
 }
 
 /* A checkpoint of the GPU on the CPU: the same games continue, and the policy is worth the same. */
@@ -357,7 +345,7 @@ static void test_checkpoint_crosses(void **state)
     const struct variant *v = (const struct variant *)*state;
     struct eval_settings e = {.episodes = 256, .agents = 256, .seed = 5, .max_steps = 100000};
     struct eval_result there, again, here;
-    struct setup s, cpu;
+    SETUP s, cpu;
     size_t n_bytes;
 
     setup_variant(&s, v);
@@ -365,7 +353,7 @@ static void test_checkpoint_crosses(void **state)
     kern_close(cpu.kern);
     OK(kern_open(&cpu.kern, &(struct kern_settings){.kind = KERN_CPU, .n_threads = 2}, err));
     cpu.train.precision = TRAIN_F32;
-    struct trainer *gpu = setup_trainer(&s), *host = setup_trainer(&cpu);
+    TRAINER *gpu = setup_trainer(&s), *host = setup_trainer(&cpu);
     iterate(gpu, long_or_short(40, 8));
     OK(trainer_save(gpu, ckpt_path, "", err));
     OK(trainer_load(host, ckpt_path, err));
@@ -394,20 +382,16 @@ static void test_checkpoint_crosses(void **state)
     assert_same_weights(gpu, host);
     iterate(gpu, 2);
     OK(trainer_sync(gpu, err));
-    trainer_destroy(gpu);
-    trainer_destroy(host);
-    setup_close(&s);
-    setup_close(&cpu);
 }
 
 TEST(failure_is_found)
 {
     struct error failure = {0};
-    struct setup s;
+    SETUP s;
     enum status rc = ST_OK;
 
     setup_variant(&s, &variants[0]);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     iterate(t, 4);
     t->set.gamma = NAN;
     for (int i = 0; i < 2 && rc == ST_OK; i++)
@@ -415,15 +399,13 @@ TEST(failure_is_found)
     assert_int_equal(rc, ST_NUMERIC);
     if (strstr(failure.text, "advantage") == NULL)
         fail_msg("\"advantage\" is not in: %s", failure.text);
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(too_large)
 {
     struct error failure = {0};
-    struct trainer *t = NULL;
-    struct setup s;
+    SETUP s;
+    TRAINER *t = NULL;
 
     setup_variant(&s, &variants[3]);
     s.train.total_agents = 1 << 20;
@@ -438,8 +420,6 @@ TEST(too_large)
     t = setup_trainer(&s);
     iterate(t, 3);
     OK(trainer_sync(t, err));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 /* usage: trainer_test_cuda [PATTERN|--list] */

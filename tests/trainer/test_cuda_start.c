@@ -25,7 +25,7 @@ static void train(const char *game, int core, int64_t width, int64_t layers, int
     const struct kern_settings cuda = {.kind = KERN_CUDA};
     const struct eval_settings e = {.episodes = 64, .agents = 64, .seed = 5, .max_steps = 100000};
     struct eval_result result;
-    struct setup s;
+    SETUP s;
 
     setup_game(&s, game, 1);
     kern_close(s.kern);
@@ -39,12 +39,10 @@ static void train(const char *game, int core, int64_t width, int64_t layers, int
     s.train.horizon = 16;
     s.train.minibatch_size = 256;
     s.train.total_timesteps = 64 * 16 * 100;
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     iterate(t, 3);
     OK(trainer_sync(t, err));
     OK(trainer_eval(t, &e, &result, err));
-    trainer_destroy(t);
-    setup_close(&s);
 }
 
 TEST(small_layers_need_no_library)

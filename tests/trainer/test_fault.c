@@ -99,13 +99,13 @@ TEST(checkpoint)
     char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], copy[4096], *now = NULL;
     MEM_LOCAL char *old = NULL;
     size_t n_old, n_now;
-    struct setup s;
+    SETUP s;
 
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/a.ckpt", dir);
     snprintf(copy, sizeof copy, "%s/b.ckpt", dir);
     setup_game(&s, "cartpole", 1);
-    struct trainer *t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(trainer_save(t, path, "old", err));
     OK(file_read_all(path, 1 << 24, &old, &n_old, err));
     iterate(t, 1);
@@ -129,8 +129,6 @@ TEST(checkpoint)
     copied_with(t, path, copy,
                 "a text that is longer than the one before it was, by more than a line of sixteen bytes");
     copied_with(t, path, copy, "");
-    trainer_destroy(t);
-    setup_close(&s);
     unlink(path);
     unlink(copy);
     rmdir(dir);

@@ -48,7 +48,7 @@ static void check_game(const char *name, bool greedy)
 {
     struct eval_settings e = {.episodes = EPISODES, .agents = 1, .seed = 11, .max_steps = STEPS_MAX, .greedy = greedy};
     struct eval_result want, seen;
-    struct setup s;
+    SETUP s;
     TEMP_FILE(path);
 
     setup_game(&s, name, 1);
@@ -67,7 +67,6 @@ static void check_game(const char *name, bool greedy)
     assert_near(name, "perf", seen.perf, want.perf);
     assert_near(name, "return", seen.ep_return, want.ep_return);
     assert_near(name, "length", seen.ep_length, want.ep_length);
-    setup_close(&s);
 }
 
 TEST(plays_what_was_evaluated)

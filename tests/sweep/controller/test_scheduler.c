@@ -137,7 +137,7 @@ SCHED_TEST(nothing_is_proposed_for_lanes_that_others_get)
 /* Whether they were proposed before the device was known or later, and whoever added them. */
 SCHED_TEST(configs_name_the_gpu_that_they_run_on)
 {
-    struct study study = {0};
+    AT_END(study_free) struct study study = {0};
     struct setup *setup = NULL;
 
     add_device(p, "gpu", 4);
@@ -158,7 +158,6 @@ SCHED_TEST(configs_name_the_gpu_that_they_run_on)
         assert_int_equal(setup->train.device, KERN_CUDA);
         setup_destroy(setup);
     }
-    study_free(&study);
 }
 
 /* What is done between its creation and its first round may take minutes, and is no standstill. */

@@ -261,7 +261,7 @@ TEST(json_is_what_show_promises)
                                        "cost_s",   "env_steps",  "seed",       "origin",     "reason",
                                        "on_front", "created_ms", "started_ms", "finished_ms"};
     SAMPLE *s = sample_make(30);
-    cJSON *json;
+    JSON_LOCAL cJSON *json = NULL;
     double value;
     int64_t number;
     bool flag;
@@ -291,7 +291,6 @@ TEST(json_is_what_show_promises)
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 7), "score")));
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 5), "finished_ms")));
     assert_true(json_get_f64(cJSON_GetArrayItem(trials, 2), "perf", &value) && isinf(value));
-    cJSON_Delete(json);
 }
 
 /* fontconfig keeps what it has read of the fonts until the process ends, out of LeakSanitizer's sight. */
@@ -336,7 +335,7 @@ TEST(a_promise_in_words)
 TEST(costs_may_be_steps)
 {
     SAMPLE *s = sample_make(40);
-    struct report report;
+    AT_END(report_free) struct report report = {0};
 
     for (size_t i = 0; i < 40; i++) {
         s->view.trials[i].env_steps = (int64_t)(1000 * (1 + i));
@@ -359,7 +358,6 @@ TEST(costs_may_be_steps)
     assert_non_null(strstr(html, "Choosing a trial took 200 ms (median), at most 390 ms."));
     assert_null(strstr(html, "cost 1 s"));
     free(html);
-    report_free(&report);
 }
 
 /* A page holds what the report has: front, two of progress, importance, a strip for each parameter. */

@@ -118,7 +118,7 @@ static void make_batch(struct batch *b, size_t from, size_t n, int64_t last_step
 
 TEST(steps_only_rise)
 {
-    struct batch b;
+    AT_END(batch_free) struct batch b = {0};
     int64_t last = -1;
 
     make_batch(&b, 0, 100, -1, 0);
@@ -130,7 +130,6 @@ TEST(steps_only_rise)
         last = b.rows[i].env_steps;
         assert_int_equal(b.steps_after[i], last);
     }
-    batch_free(&b);
 }
 
 /* Whatever part of a claimed range was acknowledged, what is sent of the rest is what would have been sent of it. */
@@ -154,7 +153,7 @@ TEST(a_rest_is_thinned_as_the_whole)
 
 TEST(thinning_keeps_every_last_value)
 {
-    struct batch b;
+    AT_END(batch_free) struct batch b = {0};
     bool rare = false;
 
     make_batch(&b, 0, 40, -1, 3600000);
@@ -162,7 +161,6 @@ TEST(thinning_keeps_every_last_value)
         rare = rare || (b.rows[i].env_steps == 350 && strstr(b.list.rows[35].payload, "rare") != NULL);
     assert_true(rare); /* of row 35, the last that has it */
     assert_true(b.n == 3 || b.n == 4); /* start, the rare one, the last; one more when a bucket ends between */
-    batch_free(&b);
 }
 
 TEST(of_files_the_newest_counts)
