@@ -6,6 +6,7 @@
 #include "envs/games/snake.h"
 #undef ENV_GAME_BYTES
 #undef ENV_GAME_AGENTS_END
+#include "tests/plain_game.h"
 
 enum { UP, DOWN, LEFT, RIGHT };
 
@@ -263,19 +264,7 @@ ENV_OBS_FN void lives_observe(const struct lives_settings *settings, const struc
 #define ENV_GAME_AGENTS_END
 #define ENV_GAME_PLAIN
 #include "envs/env_loop.h"
-
-static const struct env_about lives_about = {"lives of fixed lengths", NULL, 0};
-static const struct env_def lives_def = {
-    .api_version = ENV_API_VERSION,
-    .name = "lives",
-    .about = &lives_about,
-    .options = {.section = "env", .title = "Lives", .settings_size = sizeof(struct lives_settings)},
-    .state_size = sizeof(struct lives_instance),
-    .shape = lives_check_shape,
-    .reset_range = lives_reset_range,
-    .observe_range = lives_observe_range,
-    .step_range = lives_step_range,
-};
+PLAIN_GAME(lives, "lives of fixed lengths", 0);
 
 TEST(agents_end_alone)
 {

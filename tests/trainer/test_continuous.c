@@ -1,5 +1,6 @@
 /* test_continuous.c - training of actions that are numbers: what stays fixed, what is saved, and that it learns. */
 #include "base/base.h"
+#include "tests/plain_game.h"
 #include "tests/trainer/trainer_test.h"
 
 static void pendulum_open(struct setup *s, size_t n_threads)
@@ -227,20 +228,7 @@ ENV_OBS_FN void aim_observe(const struct aim_settings *settings, const struct ai
 #define ENV_GAME aim
 #define ENV_GAME_PLAIN
 #include "envs/env_loop.h"
-
-static const struct env_about aim_about = {"answers a cue by a choice and two numbers", NULL, 0};
-static const struct env_def aim_def = {
-    .api_version = ENV_API_VERSION,
-    .name = "aim",
-    .about = &aim_about,
-    .options = {.section = "env", .title = "Aim", .settings_size = sizeof(struct aim_settings)},
-    .shape = aim_check_shape,
-    .reset_range = aim_reset_range,
-    .observe_range = aim_observe_range,
-    .step_range = aim_step_range,
-    .state_size = sizeof(struct aim_instance),
-    .track_at = offsetof(struct aim_instance, track),
-};
+PLAIN_GAME(aim, "answers a cue by a choice and two numbers", offsetof(struct aim_instance, track));
 
 TEST(choices_and_numbers_are_learned_together)
 {

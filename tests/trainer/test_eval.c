@@ -1,6 +1,7 @@
 /* test_eval.c - the evaluation against a slow count of its own, on a game whose episodes are known beforehand; what it
  * leaves alone; the window that a run's other metrics are taken over. */
 #include "base/base.h"
+#include "tests/plain_game.h"
 #include "trainer_test.h"
 
 /* ---- a game made for this: an episode lasts 1 or 40 steps, whatever is done; its score is its length less 3 ---- */
@@ -53,20 +54,7 @@ ENV_OBS_FN void lots_observe(const struct lots_settings *settings, const struct 
 #define ENV_GAME lots
 #define ENV_GAME_PLAIN
 #include "envs/env_loop.h"
-
-static const struct env_about lots_about = {"short or long by lot", NULL, 0};
-static const struct env_def lots_def = {
-    .api_version = ENV_API_VERSION,
-    .name = "lots",
-    .about = &lots_about,
-    .options = {.section = "env", .title = "Lots", .settings_size = sizeof(struct lots_settings)},
-    .state_size = sizeof(struct lots_instance),
-    .track_at = offsetof(struct lots_instance, track),
-    .shape = lots_check_shape,
-    .reset_range = lots_reset_range,
-    .observe_range = lots_observe_range,
-    .step_range = lots_step_range,
-};
+PLAIN_GAME(lots, "short or long by lot", offsetof(struct lots_instance, track));
 
 /* ---- a game of two agents that end alone: one lives for 2 decisions and scores 1, one for 50 and scores 9 ---- */
 
@@ -125,18 +113,7 @@ ENV_OBS_FN void pair_observe(const struct pair_settings *settings, const struct 
 #define ENV_GAME_AGENTS_END
 #define ENV_GAME_PLAIN
 #include "envs/env_loop.h"
-
-static const struct env_def pair_def = {
-    .api_version = ENV_API_VERSION,
-    .name = "pair",
-    .about = &lots_about,
-    .options = {.section = "env", .title = "Pair", .settings_size = sizeof(struct pair_settings)},
-    .state_size = sizeof(struct pair_instance),
-    .shape = pair_check_shape,
-    .reset_range = pair_reset_range,
-    .observe_range = pair_observe_range,
-    .step_range = pair_step_range,
-};
+PLAIN_GAME(pair, "one lives long", 0);
 
 /* ---- the slow count: every game by itself, episode by episode ---- */
 

@@ -1,5 +1,6 @@
 /* test_novelty.c - train.e3b_coef: a reward that chance never finds is found, scores stay the game's own, runs
  * resume. */
+#include "tests/plain_game.h"
 #include "tests/trainer/trainer_test.h"
 
 /* A corridor: steps left or right from its closed end, by an action that a sign at each cell names; the reward, 1, lies
@@ -56,20 +57,7 @@ ENV_OBS_FN void corridor_observe(const struct corridor_settings *settings, const
 #define ENV_GAME corridor
 #define ENV_GAME_PLAIN
 #include "envs/env_loop.h"
-
-static const struct env_about corridor_about = {"a reward at the far end", NULL, 0};
-static const struct env_def corridor_def = {
-    .api_version = ENV_API_VERSION,
-    .name = "corridor",
-    .about = &corridor_about,
-    .options = {.section = "env", .title = "Corridor", .settings_size = sizeof(struct corridor_settings)},
-    .shape = corridor_check_shape,
-    .reset_range = corridor_reset_range,
-    .observe_range = corridor_observe_range,
-    .step_range = corridor_step_range,
-    .state_size = sizeof(struct corridor_instance),
-    .track_at = offsetof(struct corridor_instance, track),
-};
+PLAIN_GAME(corridor, "a reward at the far end", offsetof(struct corridor_instance, track));
 
 static void corridor_open(struct setup *s, double e3b_coef)
 {
