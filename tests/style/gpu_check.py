@@ -102,14 +102,18 @@ def test_findings_of_libraries():
 
     race = "========= Error: Race reported between Read access at %s+0xb00\n=========     and Write access at %s+0x29b0\n"
     race += "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n"
-    for tool, one, other, said, want in (("racecheck", "nvjet_a", "nvjet_b", "ok 1 - a\n", "clean"),
-                                         ("racecheck", "nvjet_a", "add_k", "ok 1 - a\n", "found"),
-                                         ("racecheck", "nvjet_a", "nvjet_b", "not ok 1 - a\n", "found"),
-                                         ("memcheck", "nvjet_a", "nvjet_b", "ok 1 - a\n", "found"),
-                                         ("initcheck", "add_bf16_k", "add_bf16_k", "ok 1 - a\n", "clean"),
-                                         ("initcheck", "add_bf16_k", "add_k", "ok 1 - a\n", "found")):
-        got = gpu_sanitizer.outcome_of(tool, gpu_sanitizer.EXIT_FOUND, said, race % (one, other))
-        assert got[0] == want, f"{tool}, {one} and {other}: {got}"
+    fine, failed = "ok 1 - a\n", "not ok 1 - a\n"
+    for tool, one, other, said, test, want in (("racecheck", "nvjet_a", "nvjet_b", fine, "a", "clean"),
+                                               ("racecheck", "nvjet_a", "add_k", fine, "a", "found"),
+                                               ("racecheck", "nvjet_a", "nvjet_b", failed, "a", "found"),
+                                               ("racecheck", "solo_k", "solo_k", fine, "test_resume_17", "clean"),
+                                               ("racecheck", "solo_k", "solo_k", fine, "test_resume_16", "found"),
+                                               ("racecheck", "solo_k", "add_k", fine, "test_resume_17", "found"),
+                                               ("memcheck", "nvjet_a", "nvjet_b", fine, "a", "found"),
+                                               ("initcheck", "add_bf16_k", "add_bf16_k", fine, "a", "clean"),
+                                               ("initcheck", "add_bf16_k", "add_k", fine, "a", "found")):
+        got = gpu_sanitizer.outcome_of(tool, gpu_sanitizer.EXIT_FOUND, said, race % (one, other), test)
+        assert got[0] == want, f"{tool}, {one} and {other} in {test}: {got}"
 
 
 def test_curves():

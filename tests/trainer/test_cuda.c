@@ -77,10 +77,10 @@ static void setup_variant(struct setup *s, const struct variant *v)
     s->policy.action_std = v->normed ? POLICY_STD_STATE : POLICY_STD_FIXED;
     s->policy.action_bounds = v->normed ? POLICY_BOUNDS_TANH : POLICY_BOUNDS_CLIP;
     s->train.population = v >= variants + FIRST_OF_POPULATION;
-    s->train.total_agents = long_or_short(256, 64);
-    s->train.horizon = long_or_short(16, 8);
+    s->train.total_agents = long_or_short(256, 32);
+    s->train.horizon = long_or_short(16, s->train.population ? 4 : 8);
     s->train.minibatch_size = s->train.total_agents * s->train.horizon / 4;
-    s->train.total_timesteps = 256 * 16 * 100;
+    s->train.total_timesteps = s->train.total_agents * s->train.horizon * long_or_short(100, 20);
 }
 
 static struct trainer *cached(struct setup *s, struct trainer_cache *cache)
@@ -188,7 +188,7 @@ static void *lane_run(void *ctx)
 {
     struct lane *lane = (struct lane *)ctx;
 
-    for (int i = 0; i < long_or_short(12, 4) && lane->rc == ST_OK; i++)
+    for (int i = 0; i < long_or_short(12, 3) && lane->rc == ST_OK; i++)
         lane->rc = trainer_iterate(lane->trainer, &lane->err);
     if (lane->rc == ST_OK)
         lane->rc = trainer_sync(lane->trainer, &lane->err);
@@ -214,7 +214,7 @@ static void run_side_by_side(const size_t variant[4])
         if (lane->rc != ST_OK)
             fail_msg("lane %zu: %s", i, lane->err.text);
         struct trainer *alone = setup_trainer(&lane->setup);
-        iterate(alone, long_or_short(12, 4));
+        iterate(alone, long_or_short(12, 3));
         assert_same_run(alone, lane->trainer);
         trainer_destroy(alone);
     }

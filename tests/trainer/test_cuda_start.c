@@ -23,7 +23,8 @@ static bool has_library(void)
 static void train(const char *game, int core, int64_t width, int64_t layers, int optimizer)
 {
     const struct kern_settings cuda = {.kind = KERN_CUDA};
-    const struct eval_settings e = {.episodes = 64, .agents = 64, .seed = 5, .max_steps = 100000};
+    const struct eval_settings e = {
+        .episodes = 64, .agents = 64, .seed = 5, .max_steps = test_is_short() ? 20 : 100000};
     struct eval_result result;
     SETUP s;
 
@@ -40,7 +41,7 @@ static void train(const char *game, int core, int64_t width, int64_t layers, int
     s.train.minibatch_size = 256;
     s.train.total_timesteps = 64 * 16 * 100;
     TRAINER *t = setup_trainer(&s);
-    iterate(t, 3);
+    iterate(t, test_is_short() ? 1 : 3);
     OK(trainer_sync(t, err));
     OK(trainer_eval(t, &e, &result, err));
 }

@@ -27,7 +27,7 @@ template <int MOST> __device__ static inline int rollout_draw(const float *logit
 
 #pragma unroll
     for (int i = 0; i < MOST; i++) {
-        x[i] = logits[i];
+        x[i] = i < n ? logits[i] : 0.0f;
         top = i < n && !(x[i] <= top) ? x[i] : top; /* NaN is taken up */
     }
 #pragma unroll

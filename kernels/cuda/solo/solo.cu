@@ -78,7 +78,7 @@ static size_t solo_lay(struct solo_args *a, size_t room)
     at->x = solo_take(&n, C * ldx * bf16_bytes);
     at->y = solo_take(&n, (1 + L) * C * ldh * bf16_bytes);
     at->dy = solo_take(&n, (dy > rows ? dy : rows) * bf16_bytes);
-    at->out = solo_take(&n, (C + 1) * ROLLOUT_OUT * sizeof(float)); /* logits are read in sevens */
+    at->out = solo_take(&n, C * O * sizeof(float));
     at->dout = solo_take(&n, C * O * sizeof(float));
     at->logp = solo_take(&n, C * sizeof(float));
     at->adv = solo_take(&n, C * sizeof(float));
