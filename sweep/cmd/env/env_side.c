@@ -149,7 +149,7 @@ static bool mask_allows(const struct env_side *s, size_t agent)
     for (int h = 0; h < s->shape.n_heads; h++) {
         bool any = false;
         for (int i = 0; i < s->shape.head_sizes[h]; i++)
-            any = any || *mask++ != 0;
+            any |= *mask++ != 0;
         if (!any)
             return false;
     }

@@ -385,6 +385,24 @@ ENV_FN void apples_mask(const struct apples_settings *s, const struct apples_sta
     assert "the mask allows no choice at all, or was not written" in run("env", "check", "./apples.so", "--steps", 30, cwd=folder, code=1)[0]
 
 
+def test_the_mask_of_each_head_is_checked(folder):
+    new_game(folder, change=("n_heads = 1;", "n_heads = 2; ret_shape->has_mask = true; ret_shape->head_sizes[1] = 2;"), build=False)
+    masked = (folder / "apples.h").read_text().replace("/* A row", """#define ENV_GAME_HAS_MASK
+ENV_FN void apples_mask(const struct apples_settings *s, const struct apples_state *st, int agent, uint8_t *mask)
+{
+    const uint8_t allowed[] = {ALLOWED};
+    (void)s, (void)st, (void)agent;
+    for (int i = 0; i < 5; i++)
+        mask[i] = allowed[i];
+}
+/* A row""")
+    for allowed, sound in (("1, 0, 0, 0, 1", True), ("1, 1, 1, 0, 0", False)):
+        (folder / "apples.h").write_text(masked.replace("ALLOWED", allowed))
+        run("env", "build", "apples.h", cwd=folder)
+        out, _ = run("env", "check", "./apples.so", "--steps", 30, cwd=folder, code=0 if sound else 1)
+        assert ("the mask allows no choice at all" in out) != sound, (allowed, out)
+
+
 def test_bytes_and_then_floats(folder):
     """An observation of five bytes and two floats: checked, trained, normalised in part; impossible ones are refused."""
     new_game(folder, build=False)
