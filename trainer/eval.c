@@ -165,7 +165,7 @@ static void moments_end(const struct moments *m, double shift, double *ret_mean,
     double mean = m->sum / m->n, variance = (m->square - m->n * mean * mean) / (m->n - 1.0);
 
     *ret_mean = m->n > 0.0 ? shift + mean : NAN;
-    *ret_se = m->n > 1.0 ? sqrt(fmax(0.0, variance) / m->n) : NAN;
+    *ret_se = m->n > 1.0 ? sqrt((variance < 0.0 ? 0.0 : variance) / m->n) : NAN; /* NaN of what is unknown */
 }
 
 static void eval_sum(const struct eval_run *e, struct eval_result *r)

@@ -28,7 +28,7 @@ static cJSON *result_json(const struct eval_cmd *e, const char *checkpoint, cons
 
     json_add_str(json, "checkpoint", checkpoint);
     json_add_str(json, "env", e->setup->env->name);
-    evaluate_add_json(json, r);
+    evaluate_add_json(json, e->setup->env, r);
     json_add_bool(json, "greedy", e->settings.greedy);
     json_add_i64(json, "seed", e->settings.seed);
     return json;
@@ -88,7 +88,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     if (e->json)
         cli_print_json(result_json(e, checkpoint, &r));
     else
-        evaluate_print(&r);
+        evaluate_print(e->setup->env, &r);
     e->video.seed = e->settings.seed;
     e->video.greedy = e->settings.greedy;
     return video_make(checkpoint, &e->video, err);

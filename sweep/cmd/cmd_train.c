@@ -107,7 +107,7 @@ static cJSON *result_json(const struct train_cmd *t)
 
     json_add_str(json, "env", t->setup->env->name);
     if (!t->eval.stopped)
-        evaluate_add_json(json, &t->eval);
+        evaluate_add_json(json, t->setup->env, &t->eval);
     json_add(json, "train", window_json(r));
     json_add_i64(json, "env_steps", r->env_steps);
     json_add_i64(json, "updates", r->window.updates);
@@ -134,7 +134,7 @@ static void print_result(const struct train_cmd *t)
     char a[NUM_TEXT_MAX], b[NUM_TEXT_MAX], s[32], whole[32];
 
     if (!t->eval.stopped)
-        evaluate_print(&t->eval);
+        evaluate_print(t->setup->env, &t->eval);
     if (!(r->window.episodes > 0))
         printf("in training: no episode ended in the %s steps of each agent;\n"
                "  train longer, with fewer agents, or limit the length of an episode\n",

@@ -9,6 +9,7 @@
 #include "trainer/trainer.h"
 
 #define SHOW_S 2.0 /* between lines, and before the first */
+#define LINE_WIDTH 100 /* of a list of numbers */
 
 struct evaluation {
     bool quiet;
@@ -50,7 +51,7 @@ static const char *episodes_text(const struct eval_result *r, char buf[160])
     return buf;
 }
 
-void evaluate_add_json(cJSON *json, const struct eval_result *r)
+void evaluate_add_json(cJSON *json, const struct env_def *env, const struct eval_result *r)
 {
     json_add_f64(json, "score", r->score);
     json_add_f64(json, "score_se", r->score_se);
@@ -64,6 +65,8 @@ void evaluate_add_json(cJSON *json, const struct eval_result *r)
     json_add_i64(json, "unfinished", r->unfinished);
     json_add_i64(json, "max_steps", r->max_steps);
     json_add_f64(json, "eval_s", r->eval_s);
+    for (size_t i = 0; i < env->n_numbers; i++)
+        json_add_f64(json, env->number_names[i], r->numbers[i]);
 }
 
 const char *evaluate_perf_text(double perf, char buf[32])
@@ -84,7 +87,25 @@ static const char *error_text(double se, char buf[32])
     return buf;
 }
 
-void evaluate_print(const struct eval_result *r)
+static void print_numbers(const struct env_def *env, const struct eval_result *r)
+{
+    int width = 0;
+
+    for (size_t i = 0; i < env->n_numbers; i++) {
+        char text[160];
+        int n = snprintf(text, sizeof text, "%s %.6g", env->number_names[i], r->numbers[i]);
+        bool fits = width + 2 + n <= LINE_WIDTH;
+
+        if (!isfinite(r->numbers[i]))
+            continue;
+        printf("%s%s", width == 0 ? "" : fits ? "  " : "\n", text);
+        width = width > 0 && fits ? width + 2 + n : n;
+    }
+    if (width > 0)
+        printf("\n");
+}
+
+void evaluate_print(const struct env_def *env, const struct eval_result *r)
 {
     char text[160], time[32], perf[32], score_se[32], perf_se[32];
 
@@ -97,4 +118,5 @@ void evaluate_print(const struct eval_result *r)
            error_text(r->score_se, score_se), evaluate_perf_text(r->perf, perf),
            error_text(isfinite(r->perf) ? r->perf_se : NAN, perf_se), r->ep_return, r->ep_length,
            isfinite(r->score_se) ? " and standard error" : "", episodes_text(r, text), format_seconds(r->eval_s, time));
+    print_numbers(env, r);
 }

@@ -392,7 +392,7 @@ def test_a_users_module(folder):
     equal(scores[0], scores[1])
     text = [run("eval", folder / ("%d.ckpt" % n), "--episodes", 8, "--json", cwd="/")[0] for n in (1, 3)]
     equal(*[json.loads(t)["score"] for t in text])
-    assert json.loads(text[0])["perf"] is None, text
+    assert [json.loads(text[0])[key] for key in ("perf", "perf_se")] == [None, None], text
     run("train", "--resume", folder / "1.ckpt", "--train.total_timesteps", "34k", "-q", cwd="/")
     # a config in another folder: modules and Python are found from there
     (folder / "sub").mkdir()

@@ -200,8 +200,10 @@ void my_log(Log *log, Dict *out)
         assert "\n%s\n" % line in text, (line, text)
     text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--sweep.metric", "environment/late_deaths", "--print-config", cwd=folder)
     assert "\nmetric = env/late_deaths\n" in text, text
-    result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", cwd=folder)[0])
+    result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", "--log-dir", "logs", "-o", "pairs.ckpt", cwd=folder)[0])
     assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
+    equal(result["env/late_deaths"], 0.5)
+    assert "\nenv/late_deaths 0.5\n" in run("eval", "pairs.ckpt", cwd=folder)[0]
     # a game that is given pointers to each agent's row, for self-play there
     routed, header = folder / "tree" / "ocean" / "routed", (game / "pairs.h").read_text()
     os.makedirs(routed)
