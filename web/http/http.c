@@ -340,7 +340,7 @@ static void judge_reply(struct http *http, const struct http_request *request, c
                         struct http_reply *reply)
 {
     struct error none = {0};
-    char what[ERROR_TEXT_MAX], shown[ERROR_TEXT_MAX / 2];
+    char shown[ERROR_TEXT_MAX / 2], what[sizeof shown + 200];
     bool empty = t->body->len == 0;
 
     reply->retry_after_s = isfinite(t->headers.retry_after_s) ? fmin(t->headers.retry_after_s, RETRY_AFTER_MAX_S) : 0;
