@@ -10,6 +10,7 @@
 
 #define FORGET_S 86400 /* nodes that were killed leave their row for a day */
 #define STOOD_STILL_S 5 /* between two looks at silent nodes */
+#define SPARED_MAX_S 60 /* of looks: whoever always needs long between two would spare silent nodes for ever */
 
 bool lease_is_of_node(const struct lease *lease)
 {
@@ -217,12 +218,16 @@ void store_leases_spare(struct store *store)
 /* To be called after the database has answered, since it is what may have been waited for. */
 static bool are_spared(struct store *store)
 {
-    double now_s = clock_boot_s();
+    double now_s = clock_boot_s(), gap_s = store->looked_s > 0 ? now_s - store->looked_s : 0;
 
-    if (store->looked_s > 0 && now_s - store->looked_s > STOOD_STILL_S)
+    if (gap_s > STOOD_STILL_S)
         store_leases_spare(store);
     store->looked_s = now_s;
-    return now_s < store->spared_s;
+    store->sparing_s += fmin(gap_s, STOOD_STILL_S);
+    if (now_s < store->spared_s && store->sparing_s < SPARED_MAX_S)
+        return true;
+    store->sparing_s = store->spared_s = 0;
+    return false;
 }
 
 static enum status expire(struct store *store, int64_t lease_id, int64_t now_ms, struct error *err)

@@ -67,7 +67,8 @@ void store_studies_leave(struct store_studies *studies, int64_t id, const char *
 {
     if (is_left(studies, id))
         return;
-    log_warn("%s: %s; this slot takes none of its trials until the node is started again", name, why);
+    log_warn("%s: %s; this slot takes none of its trials until the node starts or connects to the store again", name,
+             why);
     MEM_ROOM(studies->left, studies->n_left, studies->cap_left);
     studies->left[studies->n_left++] = id;
 }

@@ -4,7 +4,9 @@
 
 #include <sqlite3.h>
 
+#include "base/os/clock.h"
 #include "base/rng.h"
+#include "store/store_priv.h"
 
 static struct lease give(struct store *store, int64_t trial_id, const char *client, const char *token)
 {
@@ -129,6 +131,25 @@ STORE_TEST(silence_puts_back_once_then_loses)
     assert_null(all[2].result);
     assert_true(all[0].seq == 1 && all[2].attempt == 3);
     lease_list_free(all, n);
+}
+
+/* Whoever needs 7 s between two looks at silent nodes seems to have stood still in each. */
+STORE_TEST(slow_looks_do_not_spare_a_silent_node_for_ever)
+{
+    struct lease lease = {.client = "n/cpu", .token = NODE_TOKEN "1"};
+    int64_t n_expired = 0;
+    int n_looks = 0;
+
+    struct study study = study_make(store, "s");
+    (void)trial_make(store, study.id);
+    OK(store_lease_claim(store, study.id, -1, &lease, err));
+    for (; n_expired == 0 && n_looks < 100; n_looks++) {
+        store->looked_s = clock_boot_s() - 7;
+        OK(store_leases_expire(store, &n_expired, err));
+    }
+    assert_int_equal(n_expired, 1);
+    assert_true(n_looks > 3); /* it had time to report */
+    expect(store, study.id, 0, TRIAL_QUEUED, 1);
 }
 
 PLACE_TEST(a_report_extends)
