@@ -25,7 +25,7 @@
 
 #define HIGH_FD 64 /* out of the way of those that are put into place */
 #define SWEEPS_MAX 400 /* looks for what is left of a program, 5 ms apart */
-#define SESSION_LOOKS 10 /* the same, for what a killed guard leaves to init, which may be slow to reap it */
+#define LOOKS 10 /* through all processes, for what was left to init, which may be slow to reap it */
 #define CHILDREN_BYTES 4096
 #define ENVIRONMENT_MAX (8u << 20)
 
@@ -132,7 +132,24 @@ void guard_sweep_up(void)
     }
 }
 
-static bool is_marked(pid_t pid, const char *variable)
+/* Kills the processes that `is` says are of `of`, wherever they have gone. False: there is nobody. */
+static bool kill_all(bool (*is)(pid_t pid, const void *of), const void *of)
+{
+    struct dirent *entry;
+    DIR *d = opendir("/proc");
+    bool any = false;
+
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && pid != getpid() && is(pid, of))
+            any = kill(pid, SIGKILL) == 0 || any;
+    }
+    if (d != NULL)
+        closedir(d);
+    return any;
+}
+
+static bool is_marked(pid_t pid, const void *variable)
 {
     char path[64], *environment = NULL;
     struct error ignored = {0};
@@ -143,6 +160,14 @@ static bool is_marked(pid_t pid, const char *variable)
                   memmem(environment, n, variable, strlen(variable) + 1) != NULL;
     mem_free(environment);
     return marked;
+}
+
+/* Of a guard that was killed: the rest of its session. */
+static bool is_in_session(pid_t pid, const void *guard)
+{
+    pid_t leader = *(const pid_t *)guard;
+
+    return pid != leader && getsid(pid) == leader;
 }
 
 uint64_t guard_mark(void)
@@ -162,18 +187,8 @@ void guard_sweep_marked(uint64_t mark)
     bool any = mark != 0;
 
     guard_mark_variable(mark, variable);
-    for (int i = 0; any && i < SESSION_LOOKS; i++) { /* again, for what one of them has just forked */
-        struct dirent *entry;
-        DIR *d = opendir("/proc");
-        any = false;
-        while (d != NULL && (entry = readdir(d)) != NULL) {
-            pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-            if (pid > 0 && pid != getpid() && is_marked(pid, variable))
-                any = kill(pid, SIGKILL) == 0 || any;
-        }
-        if (d != NULL)
-            closedir(d);
-    }
+    for (int i = 0; any && i < LOOKS; i++)
+        any = kill_all(is_marked, variable); /* again, for what one of them has just forked */
 }
 
 static void take_control(pid_t program, bool *ret_gone)
@@ -267,23 +282,6 @@ static void guard_main(char *const *argv, char *const *env, const char *director
 
 /* ---- our side ---- */
 
-/* Of a guard that was killed: the rest of its session. False: there is nobody. */
-static bool kill_session(pid_t guard)
-{
-    struct dirent *entry;
-    DIR *d = opendir("/proc");
-    bool any = false;
-
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 0 && pid != guard && getsid(pid) == guard)
-            any = kill(pid, SIGKILL) == 0 || any;
-    }
-    if (d != NULL)
-        closedir(d);
-    return any;
-}
-
 static void close_pair(int fds[2])
 {
     for (int i = 0; i < 2; i++)
@@ -353,7 +351,7 @@ void guard_close(struct guard *guard)
     close(guard->control_fd);
     while (waitid(P_PID, (id_t)guard->pid, &end, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }
-    for (int i = 0; end.si_code == CLD_KILLED && i < SESSION_LOOKS && kill_session(guard->pid); i++)
+    for (int i = 0; end.si_code == CLD_KILLED && i < LOOKS && kill_all(is_in_session, &guard->pid); i++)
         usleep(5000); /* its number is not given away before it is reaped */
     (void)waitpid(guard->pid, NULL, 0);
     close(guard->report_fd);
