@@ -16,6 +16,7 @@
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
+#include "sweep/program/guard.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
 #include "sweep/worker/worker_limits.h"
@@ -35,6 +36,8 @@
 #define END_PATIENCE_S 60 /* of a remote worker, which no controller can kill: what hangs then */
 
 static volatile sig_atomic_t sent_away; /* the signal; 0: none */
+static pid_t controller; /* of a worker on its machine; 0: it is elsewhere */
+static void (*count_stop)(int); /* the handler of SIGCONT that was there before */
 
 /* "auto", "cpu", "cuda:1", "cuda:0-3"; what trials ask for does not matter then. */
 static enum status choose_device(struct lane_pool *pool, const char *name, struct error *err)
@@ -253,6 +256,38 @@ static enum status take_stdio(struct lane_pool *pool, int *ret_in, int *ret_out,
     return ST_OK;
 }
 
+/* Of a controller that has died: trials and devices may hang, and what games have forked is still ours to find. */
+static void end_with_controller(void)
+{
+    if (controller == 0 || getppid() == controller)
+        return;
+    guard_sweep_up();
+    (void)kill(getpid(), SIGKILL);
+}
+
+static void on_continue(int number)
+{
+    count_stop(number);
+    end_with_controller();
+}
+
+/* SIGCONT is the one signal that a stopped process hears and can still answer. */
+static void watch_controller(void)
+{
+    struct sigaction action;
+    sigset_t heard;
+
+    controller = getppid();
+    sigaction(SIGCONT, NULL, &action);
+    count_stop = action.sa_handler;
+    action.sa_handler = on_continue;
+    sigaction(SIGCONT, &action, NULL);
+    sigemptyset(&heard);
+    sigaddset(&heard, SIGCONT);
+    pthread_sigmask(SIG_UNBLOCK, &heard, NULL); /* a thread of the controller may have blocked it */
+    prctl(PR_SET_PDEATHSIG, SIGCONT);
+}
+
 static enum status take_socket(int *ret_in, int *ret_out, struct error *err)
 {
     int type = 0;
@@ -263,7 +298,7 @@ static enum status take_socket(int *ret_in, int *ret_out, struct error *err)
                     "worker: this command is started by `trawl sweep` and not by hand; a command for another machine "
                     "is `trawl worker --stdio`, see docs/many-machines.md");
     *ret_in = *ret_out = WORKER_FD;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    watch_controller();
     return ST_OK;
 }
 
@@ -300,6 +335,7 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     lane_pool_create(pool, in_fd, out_fd);
     lane_pool_send(pool, greeting_make(pool->remote));
     rc = serve(pool, err);
+    end_with_controller();
     if (pool->remote)
         (void)alarm(END_PATIENCE_S);
     if (atomic_load(&pool->lost))

@@ -178,12 +178,12 @@ def test_a_node_leaves_a_study_whose_library_is_not_there(folder):
     tap.end(node, signal.SIGTERM, 130)
 
 
-def forking_game(folder, name, then=""):
+def forking_game(folder, name, then="", forked_does="for (;;) pause();"):
     """Its first step forks a process that leaves the session, and that one a daemon, whose parent ends; it waits for both and does `then`. Files
     are named by their pids."""
     return new_game(folder, name, ("state->apple_y++;", """state->apple_y++;
     {
-        extern int fork(void), setsid(void), pause(void), getpid(void), pipe(int *);
+        extern int fork(void), setsid(void), pause(void), getpid(void), pipe(int *), execve(const char *, char *const *, char *const *);
         extern unsigned alarm(unsigned);
         extern void _exit(int);
         extern long read(int, void *, unsigned long), write(int, const void *, unsigned long);
@@ -199,14 +199,13 @@ def forking_game(folder, name, then=""):
                 snprintf(path, sizeof path, "%s.%%d.pid", getpid());
                 fclose(fopen(path, "w"));
                 write(ends[1], "x", 1);
-                for (;;)
-                    pause();
+                %s
             }
             read(ends[0], &c, 1);
             read(ends[0], &c, 1);
             %s
         }
-    }""" % (folder / name, then)))
+    }""" % (folder / name, forked_does, then)))
 
 
 def forked(folder, name):
@@ -247,6 +246,22 @@ def test_what_a_game_starts_ends_with_a_killed_worker(folder):
     tap.wait_for(lambda: len(list(folder.glob("forks.*.pid"))) == 4, process)  # the trial runs again
     tap.end(process, signal.SIGINT, 130)  # kills the worker, whose game does not return
     tap.wait_for(lambda: all(map(tap.is_gone, forked(folder, "forks"))))
+
+
+def test_what_a_game_starts_ends_with_a_killed_controller(folder):
+    """Also where the worker is stopped; what has another environment cannot be found by its mark."""
+    for i, number in enumerate((signal.SIGCONT, signal.SIGSTOP)):
+        name = "forks%d" % i
+        library = forking_game(folder, name, "for (;;) pause();", 'execve("/bin/sleep", (char *[]){"sleep", "600", 0}, (char *[]){0});')
+        config = write(folder, name + ".ini", tap.TINY_SWEEP.replace("name = squared\nn = 1\n", "name = %s\n" % library))
+        process = tap.start("sweep", config, "--store", folder / (name + ".db"), "--name", "a", "--trials", "2", "--devices", "cpu")
+        tap.wait_for(lambda: len(list(folder.glob(name + ".*.pid"))) == 2, process)
+        worker, = tap.children(process.pid)
+        all_of_it = [worker, *forked(folder, name)]
+        assert not any(map(tap.is_gone, all_of_it))
+        tap.kill(worker, number)
+        tap.end(process, signal.SIGKILL, -9)
+        tap.wait_for(lambda: all(map(tap.is_gone, all_of_it)))
 
 
 def test_what_a_game_starts_ends_with_a_worker_that_the_game_ends(folder):
