@@ -25,8 +25,15 @@ static bool leans(const struct study_view *v, const struct briefing *b)
     return false;
 }
 
+static bool space_is_exhausted(const struct study_view *v)
+{
+    return v->study.state == STUDY_ENDED && v->study.end_rule != NULL && strcmp(v->study.end_rule, "space") == 0;
+}
+
 static enum briefing_next find_next(const struct study_view *v, const struct briefing *b)
 {
+    if (space_is_exhausted(v))
+        return BRIEFING_WIDEN;
     if (!isfinite(b->growth.share))
         return BRIEFING_EARLY;
     if (b->growth.share >= BRIEFING_WORTH)
@@ -142,17 +149,22 @@ void briefing_next_text(const struct study_view *v, const struct briefing *b, st
     format_seconds(g->ahead_s, ahead);
     switch (b->next) {
     case BRIEFING_EARLY:
-        strbuf_add(out, "Continue: too few trials have ended to estimate what more of them would bring.");
+        strbuf_add(out, b->best >= v->n && b->failures.n > 0
+                            ? "No trial has a result: look at why they failed before more of them run."
+                            : "Continue: too few trials have ended to estimate what more of them would bring.");
         break;
     case BRIEFING_CONTINUE:
         strbuf_addf(out, "Continue: another %s of work is expected to add about %.1f %% to the hypervolume.", ahead,
                     100 * g->share);
         break;
     case BRIEFING_WIDEN:
-        strbuf_addf(
-            out,
-            "Widen the space or stop: another %s in this one is expected to add about %.1f %%, and the front leans on ",
-            ahead, 100 * g->share);
+        strbuf_add(out, "Widen the space or stop: ");
+        if (space_is_exhausted(v))
+            strbuf_add(out, "it has no new point that can be run");
+        else
+            strbuf_addf(out, "another %s in this one is expected to add about %.1f %%", ahead, 100 * g->share);
+        if (leans(v, b))
+            strbuf_add(out, ", and the front leans on ");
         add_leaning(v, b, out);
         strbuf_add(out, ".");
         break;
@@ -186,7 +198,7 @@ static void take_command(const struct study_view *v, const struct briefing *b, s
 
 static void next_command(const struct study_view *v, const struct briefing *b, struct strbuf *out)
 {
-    if (b->next == BRIEFING_STOP)
+    if (b->next == BRIEFING_STOP || (b->next == BRIEFING_WIDEN && !leans(v, b)))
         return;
     study_resume_command(v, v->store_path, out);
     for (size_t k = 0; b->next == BRIEFING_WIDEN && k < v->search.space.dim; k++) {

@@ -16,7 +16,7 @@ struct study_view;
 /* One advice for all readers, so that no two contradict each other. */
 enum briefing_next {
     BRIEFING_EARLY, /* too little is known to advise */
-    BRIEFING_WIDEN, /* the front leans on a bound of a parameter that matters */
+    BRIEFING_WIDEN, /* the front leans on a bound of a parameter that matters, or the space is exhausted */
     BRIEFING_CONTINUE,
     BRIEFING_STOP,
 };

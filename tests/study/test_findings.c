@@ -180,6 +180,43 @@ TEST(more_work_is_worth_what_the_last_was)
     study_view_free(&v);
 }
 
+static void ask(const struct study_view *v, enum briefing_next want, const char *begins, bool has_command)
+{
+    struct briefing b;
+
+    briefing_make(v, NULL, 0, &b);
+    assert_int_equal(b.next, want);
+    JSON_LOCAL cJSON *json = briefing_to_json(v, &b);
+    const cJSON *next = cJSON_GetObjectItem(json, "next");
+    assert_true(strncmp(json_get_str(next, "text"), begins, strlen(begins)) == 0);
+    assert_int_equal(json_get_str(next, "command") != NULL, has_command);
+    briefing_free(&b);
+}
+
+/* A space without another point, and trials that all fail, are no reason to continue. */
+TEST(what_cannot_continue_is_not_advised_to)
+{
+    struct study_view v;
+
+    grow(&v, 80, 80);
+    ask(&v, BRIEFING_CONTINUE, "Continue", true);
+    v.study.state = STUDY_ENDED;
+    v.study.end_rule = mem_strdup("space");
+    ask(&v, BRIEFING_WIDEN, "Widen the space or stop: it has no new point that can be run.", false);
+    study_view_free(&v);
+    begin(&v, "first", "");
+    study_view_refresh(&v);
+    ask(&v, BRIEFING_EARLY, "Continue", true);
+    for (int i = 0; i < 3; i++)
+        put(&v, i / 4.0, 256, "adam", 0, 1, "boom");
+    study_view_refresh(&v);
+    ask(&v, BRIEFING_EARLY, "No trial has a result", true);
+    put(&v, 1, 256, "adam", 0.5, 1, NULL);
+    study_view_refresh(&v);
+    ask(&v, BRIEFING_EARLY, "Continue", true);
+    study_view_free(&v);
+}
+
 /* A config that was lucky once is on no front of what is believed, and adds little. */
 TEST(luck_makes_no_hypervolume)
 {
