@@ -58,6 +58,7 @@ bool output_log_line(struct output_log *log, const char *bytes, size_t n, size_t
         if (c != '\n' && c != '\r') {
             if (log->n_line < OUTPUT_LINE_BYTES)
                 log->line[log->n_line++] = c;
+            log->too_long = log->too_long || log->n_line == OUTPUT_LINE_BYTES;
             continue;
         }
         *ret_line = log->line;

@@ -388,8 +388,9 @@ static void explain_no_score(const struct program_run *run, char *buf, size_t si
                  run->unread, run->metric);
     else
         snprintf(buf, size,
-                 "no score: it printed no line like `TRAWL %s=0.5` and wrote none to the file named by TRAWL_METRICS",
-                 run->metric);
+                 "no score: it printed no line like `TRAWL %s=0.5` and wrote none to the file named by TRAWL_METRICS%s",
+                 run->metric,
+                 run->log.too_long || run->metrics.too_long ? ", or its line has 64 kB or more and is not read" : "");
 }
 
 static void explain_no_cost(const struct program_run *run, char *buf, size_t size)

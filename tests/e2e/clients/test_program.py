@@ -293,6 +293,14 @@ def test_no_score(folder):
     one_failed(folder, "echo nothing\n", "no score", "TRAWL score=0.5")
     again(folder)
     one_failed(folder, "echo 'TRAWL score=[9.] step=3'\necho done\n", "no score", 'its line "TRAWL score=[9.] step=3"')
+    again(folder)
+    long = 'printf "%%0%dd\\n" 1\n'  # a line of so many bytes
+    one_failed(folder, long % 65536, "no score", "its line has 64 kB or more")
+    again(folder)
+    assert one_failed(folder, long % 65535, "no score")["reason"].endswith("named by TRAWL_METRICS")
+    again(folder)  # a JSON line of many numbers is read
+    script = """printf '{"score": 0.25, "cost": 1, "much": "%060000d"}\n' 1 >> "$TRAWL_METRICS"\n"""
+    equal(sweep(folder, script)[0]["score"], 0.25)
 
 
 def test_steps_as_cost_need_steps(folder):
