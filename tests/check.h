@@ -1,7 +1,7 @@
 /* check.h - checks on calls that return a status and fill an error; files of a test's own. */
 #pragma once
 
-#include "base/base.h"
+#include "tests/unit_test.h"
 
 #include <unistd.h>
 
@@ -33,4 +33,24 @@
 static inline void temp_file_remove(void *path)
 {
     unlink(path);
+}
+
+/* A new folder, which is removed with all that it holds: at the end of the block that declares it, or by a fixture. */
+#define TEMP_FOLDER(folder)                                                                                            \
+    AT_END(temp_folder_remove) char folder[TEMP_FOLDER_MAX];                                                           \
+    temp_folder_make(folder)
+#define TEMP_FOLDER_MAX 32
+
+static inline void temp_folder_make(char *folder)
+{
+    strcpy(folder, "/tmp/trawl-test-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+}
+
+static inline void temp_folder_remove(void *folder)
+{
+    char command[TEMP_FOLDER_MAX + 8];
+
+    snprintf(command, sizeof command, "rm -rf %s", (const char *)folder);
+    assert_int_equal(system(command), 0);
 }

@@ -1,6 +1,6 @@
 /* test_late.c - libraries that are opened when they are first used, and what a missing one or an old one says. */
 #include "base/os/late.h"
-#include "tests/unit_test.h"
+#include "tests/check.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -33,19 +33,17 @@ TEST(opens_once_and_calls)
 
 TEST(looks_in_its_folder_next)
 {
-    char folder[] = "/tmp/test_late.XXXXXX", path[64];
+    TEMP_FOLDER(folder);
+    char path[64];
     struct late_library zlib = {"libtrawl-z.so.1", "zlib1g", ZLIB_EACH(LATE_NAME), &z, false, folder};
     Dl_info info;
 
-    assert_non_null(mkdtemp(folder));
     assert_int_equal(late_open(&zlib, NULL), ST_IO);
     assert_int_not_equal(dladdr((void *)(uintptr_t)zlibVersion, &info), 0);
     snprintf(path, sizeof path, "%s/libtrawl-z.so.1", folder);
     assert_int_equal(symlink(info.dli_fname, path), 0);
     assert_int_equal(late_open(&zlib, NULL), ST_OK);
     assert_string_equal(z.zlibVersion(), zlibVersion());
-    unlink(path);
-    rmdir(folder);
 }
 
 TEST(names_the_package_of_a_missing_one)

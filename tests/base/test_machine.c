@@ -3,9 +3,9 @@
 
 #include <sys/stat.h>
 
-#include "tests/unit_test.h"
+#include "tests/check.h"
 
-static char root[64];
+static char root[TEMP_FOLDER_MAX];
 
 static void put(const char *name, const char *text)
 {
@@ -35,8 +35,7 @@ static int make_groups(void **state)
     char path[160];
 
     (void)state;
-    strcpy(root, "/tmp/trawl-machine-XXXXXX");
-    assert_non_null(mkdtemp(root));
+    temp_folder_make(root);
     for (size_t i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s%s", root, groups[i]);
         assert_int_equal(mkdir(path, 0755), 0);
@@ -52,11 +51,9 @@ static int make_groups(void **state)
 
 static int remove_groups(void **state)
 {
-    char command[96];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command);
+    temp_folder_remove(root);
+    return 0;
 }
 
 TEST(the_smallest_on_the_way_up_counts)

@@ -2,7 +2,6 @@
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 
 TEST(grows_to_its_limit_and_no_further)

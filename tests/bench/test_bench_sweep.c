@@ -1,7 +1,6 @@
 /* test_bench_sweep.c - the bench of methods: hypervolume against a brute-force sum, problems whose draws have the truth
  * as their mean, the forest's weights, a table problem, and studies in virtual time. */
 #include <unistd.h>
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/os/file.h"
 #include "bench/sweep/forest.h"
@@ -164,8 +163,7 @@ TEST(table)
     struct problem problem;
     struct error why = {0};
     struct outcome a, b;
-    char folder[] = "/tmp/trawl-table-XXXXXX", remove[64];
-    assert_non_null(mkdtemp(folder));
+    TEMP_FOLDER(folder);
     write_tables(folder);
     assert_int_equal(problem_open(&problem, "arl-cc-cartpole-dqn", folder, &why), ST_CORRUPT);
     problem_close(&problem);
@@ -184,8 +182,6 @@ TEST(table)
     problem_close(&problem);
     assert_int_equal(problem_open(&problem, "arl-cc-pendulum-sac", folder, &why), ST_NOTFOUND);
     problem_close(&problem);
-    snprintf(remove, sizeof remove, "rm -r %s", folder);
-    assert_int_equal(system(remove), 0);
 }
 
 static void play(struct play *p, const struct problem *problem, enum suggest_method method, size_t parallel)

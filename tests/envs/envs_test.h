@@ -3,7 +3,6 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* of the games */
 #include "base/base.h"
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "tests/check.h"
 #include "base/text/num.h"

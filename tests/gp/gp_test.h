@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/base.h"
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/rng.h"
 #include "gp/gp_priv.h"

@@ -7,14 +7,13 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "tests/unit_test.h"
 #include "store/store.h"
 #include "tests/check.h"
 
 #include <sqlite3.h>
 
 struct place {
-    char dir[64];
+    char dir[TEMP_FOLDER_MAX];
     char path[96]; /* dir/s.db, or the address of a database */
 };
 
@@ -35,9 +34,7 @@ static inline bool place_is_file(void)
 static inline int place_make(void **state)
 {
     struct place *place = calloc(1, sizeof *place);
-    snprintf(place->dir, sizeof place->dir, "/tmp/trawl-store-XXXXXX");
-    if (mkdtemp(place->dir) == NULL)
-        return -1;
+    temp_folder_make(place->dir);
     snprintf(place->path, sizeof place->path, "%s/s.db", place->dir);
     if (!place_is_file()) {
         snprintf(place->path, sizeof place->path, "%s", getenv("TRAWL_TEST_STORE"));
@@ -50,14 +47,8 @@ static inline int place_make(void **state)
 
 static inline int place_remove(void **state)
 {
-    static const char *const names[] = {"s.db", "s.db-wal", "s.db-shm", "s.db.lock"};
     struct place *place = *state;
-    char path[192];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", place->dir, names[i]);
-        unlink(path);
-    }
-    rmdir(place->dir);
+    temp_folder_remove(place->dir);
     free(place);
     return 0;
 }

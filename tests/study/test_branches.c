@@ -3,7 +3,6 @@
 #include "study/setup/setup.h"
 #include "trainer/trainer.h"
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 
 static struct train_settings run_of(int64_t total, int64_t agents, int64_t horizon)

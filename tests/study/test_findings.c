@@ -1,8 +1,6 @@
 /* test_findings.c - what is found in a study: statistics of seeds, what is believed and what more work would bring,
  * rules of failures, calibration, several studies side by side. */
 
-#include "tests/unit_test.h"
-
 #include "base/text/json.h"
 #include "base/rng.h"
 #include "base/text/strbuf.h"

@@ -1,6 +1,5 @@
 /* test_search.c - search spaces out of configs, their JSON, the foreign dialect. */
 
-#include "tests/unit_test.h"
 #include "base/rng.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"

@@ -1,8 +1,6 @@
 /* test_study.c - a study in memory: its rows, costs and scores; the timeline, the command that continues it, the head
  * of an export. */
 
-#include "tests/unit_test.h"
-
 #include "base/text/json.h"
 #include "base/text/strbuf.h"
 #include "store/store.h"

@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "base/text/duration.h"
 #include "base/fault.h"
 #include "base/text/json.h"

@@ -96,12 +96,12 @@ static void copied_with(struct trainer *t, const char *path, const char *copy, c
 
 TEST(checkpoint)
 {
-    char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], copy[4096], *now = NULL;
+    TEMP_FOLDER(dir);
+    char path[64], copy[64], *now = NULL;
     MEM_LOCAL char *old = NULL;
     size_t n_old, n_now;
     SETUP s;
 
-    assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/a.ckpt", dir);
     snprintf(copy, sizeof copy, "%s/b.ckpt", dir);
     setup_game(&s, "cartpole", 1);
@@ -129,9 +129,6 @@ TEST(checkpoint)
     copied_with(t, path, copy,
                 "a text that is longer than the one before it was, by more than a line of sixteen bytes");
     copied_with(t, path, copy, "");
-    unlink(path);
-    unlink(copy);
-    rmdir(dir);
 }
 
 TEST_PROGRAM("fault")

@@ -8,8 +8,6 @@
 #include "base/os/file.h"
 #include "tests/check.h"
 
-#include "tests/unit_test.h"
-
 /* The thread sanitizer makes training thirty times as slow. */
 #ifdef __SANITIZE_THREAD__
 #define UNDER_TSAN true

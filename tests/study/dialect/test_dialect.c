@@ -3,7 +3,6 @@
  * under the game's file, agents and minibatches as they are counted there, fractions cut, what no key says (rewards
  * clipped to 1, Muon, a linear encoder). */
 
-#include "tests/unit_test.h"
 #include "base/text/num.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/os/file.h"
 #include "base/text/json.h"

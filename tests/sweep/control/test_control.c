@@ -1,7 +1,5 @@
 /* test_control.c - the socket of a controller: who is heard, what is answered, and that no bytes harm it. */
 
-#include "tests/unit_test.h"
-
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +17,7 @@
 #include "sweep/control/socket/control_server.h"
 
 struct place {
-    char dir[64], store[96], socket[112];
+    char dir[TEMP_FOLDER_MAX], store[96], socket[112];
 };
 
 static int setup(void **state)
@@ -27,9 +25,7 @@ static int setup(void **state)
     struct place *p = calloc(1, sizeof *p);
     FILE *f;
 
-    snprintf(p->dir, sizeof p->dir, "/tmp/trawl-control-XXXXXX");
-    if (mkdtemp(p->dir) == NULL)
-        return -1;
+    temp_folder_make(p->dir);
     snprintf(p->store, sizeof p->store, "%s/s.db", p->dir);
     snprintf(p->socket, sizeof p->socket, "%s.sock", p->store);
     f = fopen(p->store, "w");
@@ -41,9 +37,7 @@ static int teardown(void **state)
 {
     struct place *p = *state;
 
-    unlink(p->store);
-    unlink(p->socket);
-    rmdir(p->dir);
+    temp_folder_remove(p->dir);
     free(p);
     return 0;
 }

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "fake_worker.h"
 #include "base/config/config.h"
@@ -26,7 +25,7 @@ static const char sched_config[] = "[env]\nname = squared\nn = 1\n"
                                    "[sweep.train.gamma]\nmin = 0.8\nmax = 0.99\n";
 
 struct place {
-    char folder[64], path[96];
+    char folder[TEMP_FOLDER_MAX], path[96];
     struct store *store;
     struct devices *devices;
     struct scheduler *sched;
@@ -59,8 +58,7 @@ static inline int set_up(void **state)
     struct place *p = mem_alloc(sizeof *p);
 
     assert_non_null(p);
-    strcpy(p->folder, "/tmp/trawl-sched-XXXXXX");
-    assert_non_null(mkdtemp(p->folder));
+    temp_folder_make(p->folder);
     snprintf(p->path, sizeof p->path, "%s/s.db", p->folder);
     p->devices = mem_alloc(sizeof *p->devices);
     assert_non_null(p->devices);
@@ -84,7 +82,6 @@ static inline void let_go(struct place *p)
 static inline int tear_down(void **state)
 {
     MEM_LOCAL struct place *p = *state;
-    char command[96];
 
     let_go(p);
     trial_list_free(p->stored, p->n_stored);
@@ -92,8 +89,7 @@ static inline int tear_down(void **state)
     for (int i = 0; i < 2; i++)
         if (p->pipe[i] >= 0)
             close(p->pipe[i]);
-    snprintf(command, sizeof command, "rm -rf %s", p->folder);
-    assert_int_equal(system(command), 0);
+    temp_folder_remove(p->folder);
     mem_free(p->devices);
     return 0;
 }

@@ -2,7 +2,6 @@
  * devices. */
 #include <sched.h>
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "gp/gp.h"
 #include "store/store.h"

@@ -1,6 +1,5 @@
 /* test_reports.c - a metric message becomes a report and the row of the trackers. */
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/trial/track_rows.h"

@@ -1,6 +1,5 @@
 /* test_device_class.c - the kind of a device by its name, and by what its seconds count. */
 
-#include "tests/unit_test.h"
 #include "sweep/launch/device_class.h"
 #include "tests/check.h"
 

@@ -1,20 +1,18 @@
 /* test_file_chunks.c - a file goes through messages whole, or not at all. */
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
 #include "tests/check.h"
 
-static char folder[64], from[96], to[96];
+static char folder[TEMP_FOLDER_MAX], from[96], to[96];
 
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/trawl-chunks-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    temp_folder_make(folder);
     snprintf(from, sizeof from, "%s/from", folder);
     snprintf(to, sizeof to, "%s/to", folder);
     return 0;
@@ -22,11 +20,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    char command[96];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
+    temp_folder_remove(folder);
     return 0;
 }
 

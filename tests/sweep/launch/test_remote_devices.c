@@ -1,6 +1,5 @@
 /* test_remote_devices.c - what the words of sweep.devices for other machines become, and what is refused. */
 
-#include "tests/unit_test.h"
 #include "study/setup/setup.h"
 #include "sweep/launch/devices.h"
 #include "tests/check.h"

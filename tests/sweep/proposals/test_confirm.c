@@ -3,7 +3,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "gp/gp.h"
 #include "store/store.h"

@@ -5,10 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
+#include "tests/check.h"
 #include "sweep/supervise/memory_groups.h"
 
-static char folder[64], self[32];
+static char folder[TEMP_FOLDER_MAX], self[32];
 
 static void put(const char *name, const char *text)
 {
@@ -46,8 +46,7 @@ static void child(const char *name)
 static int set_up(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/trawl-groups-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    temp_folder_make(folder);
     snprintf(self, sizeof self, "%ld\n", (long)getpid());
     put("cgroup.controllers", "cpu memory pids\n");
     put("cgroup.procs", self);
@@ -63,11 +62,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    char command[96];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
+    temp_folder_remove(folder);
     return 0;
 }
 

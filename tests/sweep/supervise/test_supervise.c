@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "base/text/json.h"
 #include "sweep/supervise/health.h"
 #include "sweep/supervise/supervise.h"

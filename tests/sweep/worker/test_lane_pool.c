@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/config/config.h"
 #include "study/setup/setup.h"

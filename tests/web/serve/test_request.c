@@ -1,6 +1,5 @@
 /* test_request.c - what comes in over HTTP: paths, queries, Host, Origin, cookies, tokens, encodings, entity tags. */
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit_test.h"
 #include "tests/check.h"
 #include "base/rng.h"
 #include "web/http/http.h"
@@ -63,10 +62,10 @@ TEST(addresses)
 
 TEST(netrc_is_read_by_host_and_port)
 {
-    char dir[] = "/tmp/trawl-netrc-XXXXXX", path[64], login[64], password[64];
+    TEMP_FOLDER(dir);
+    char path[64], login[64], password[64];
     FILE *file;
 
-    assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/netrc", dir);
     file = fopen(path, "w");
     fputs("# machine c login x password wrong\nmachine a.example login ann password one\n"
@@ -86,7 +85,6 @@ TEST(netrc_is_read_by_host_and_port)
     unlink(path);
     assert_false(netrc_find("a.example", login, sizeof login, password, sizeof password));
     unsetenv("NETRC");
-    rmdir(dir);
 }
 
 /* n metrics rows 300 ms apart; every 7th has a value that others lack, every 11th tells an old step again. */
