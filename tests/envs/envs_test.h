@@ -2,7 +2,6 @@
 #pragma once
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* of the games */
-#include "base/base.h"
 #include "tests/check.h"
 #include "tests/check.h"
 #include "base/text/num.h"

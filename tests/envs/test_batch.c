@@ -1,5 +1,4 @@
 /* test_batch.c - what holds for every game of the registry: determinism, resume, logs, ends of episodes. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "base/fault.h"

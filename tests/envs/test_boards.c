@@ -1,6 +1,5 @@
 /* test_boards.c - games on a board: minatar_breakout along trajectories that MinAtar's own program gave, the rules of
  * 2048 and of Connect Four at hand-made positions, and how known players fare. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/connect4.h"

@@ -1,5 +1,4 @@
 /* test_breakout.c - the rules of breakout one by one, and its sweeps against a ball moved in tiny steps. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/breakout.h"

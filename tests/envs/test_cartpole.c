@@ -1,5 +1,4 @@
 /* test_cartpole.c - cartpole against Gymnasium's published equations, written here a second time with libm. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/cartpole.h"

@@ -1,6 +1,5 @@
 /* test_continuous.c - games whose action is a number: pendulum and mountain_car_continuous along trajectories that a
  * Python program computed from Gymnasium's published equations, and their rules at the edges. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/mountain_car_continuous.h"

@@ -1,6 +1,5 @@
 /* test_draw.c - pictures of the games: whole games played at random, every shape finite, near the picture and of a
  * known colour. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/draw.h"

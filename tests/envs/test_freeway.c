@@ -1,5 +1,4 @@
 /* test_freeway.c - freeway's levels against their published lists, and its rules on roads made by hand. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/freeway.h"

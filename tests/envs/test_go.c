@@ -1,6 +1,5 @@
 /* test_go.c - go's rules on boards drawn by hand and, move by move, against a slow board of characters; its
  * opponent. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/go.h"

@@ -1,6 +1,5 @@
 /* test_own_memory.c - games whose memory is their own: opened and closed once, saved where they can be, stepped as a
  * whole, failing. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "base/os/pool.h"

@@ -1,5 +1,4 @@
 /* test_pong.c - the rules of pong, one by one and against a frame written a second time from the rules. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/pong.h"

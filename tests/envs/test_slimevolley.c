@@ -1,6 +1,5 @@
 /* test_slimevolley.c - flight, bounces, points and the opponent of slimevolley at positions that were worked out by
  * hand. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/slimevolley.h"

@@ -1,5 +1,4 @@
 /* test_small.c - rules of squared and memory. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/memory.h"

@@ -1,6 +1,5 @@
 /* test_snake.c - snake's rules at hand-made positions and over long random play, and what the loop does for agents that
  * end alone, in snake and in a game that also cuts their episodes. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/snake.h"

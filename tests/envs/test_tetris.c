@@ -1,5 +1,4 @@
 /* test_tetris.c - tetris's pieces as pictures, its rules on fields made by hand, and long random play. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/tetris.h"

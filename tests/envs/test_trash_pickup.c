@@ -1,5 +1,4 @@
 /* test_trash_pickup.c - trash_pickup's rules on grids made by hand, and long random play. */
-#include "base/base.h"
 #include "envs_test.h"
 
 #include "envs/games/trash_pickup.h"

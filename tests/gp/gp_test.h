@@ -1,7 +1,6 @@
 /* gp_test.h - shared by the tests of gp/: cmocka's includes and short builders of spaces and histories. */
 #pragma once
 
-#include "base/base.h"
 #include "tests/check.h"
 #include "base/rng.h"
 #include "gp/gp_priv.h"

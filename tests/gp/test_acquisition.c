@@ -1,6 +1,5 @@
 /* test_acquisition.c - expected hypervolume improvement against Monte Carlo, quadrature-free tails and finite
  * differences. */
-#include "base/base.h"
 #include "tests/gp/gp_test.h"
 #include "gp/model/model_priv.h"
 

@@ -2,7 +2,6 @@
  * threads. */
 #pragma once
 
-#include "base/base.h"
 #include "tests/unit_test.h"
 
 #include "kernels/kernels.h"

@@ -6,7 +6,6 @@
 
 #include <unistd.h>
 
-#include "base/base.h"
 #include "store/store.h"
 #include "tests/check.h"
 

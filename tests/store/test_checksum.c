@@ -1,6 +1,5 @@
 /* test_checksum.c - flipped bits of a store, in its values and anywhere in its file: what is read is right, or it is an
  * error. */
-#include "base/base.h"
 #include "tests/store/store_test.h"
 
 #include "base/text/strbuf.h"

@@ -1,5 +1,4 @@
 /* test_lease.c - leases: who has a trial, what its result becomes, and what silence costs. */
-#include "base/base.h"
 #include "store_test.h"
 
 #include <sqlite3.h>

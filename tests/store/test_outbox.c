@@ -1,6 +1,5 @@
 /* test_outbox.c - rows that wait for trackers: nothing is removed that somebody lacks, positions and removal go
  * together. */
-#include "base/base.h"
 #include "store_test.h"
 
 static int64_t waiting(struct store *store, int64_t study_id, const char *tracker)

@@ -1,5 +1,4 @@
 /* test_place.c - locks of an open store, who folds its log, and copies of it. */
-#include "base/base.h"
 #include "tests/store/store_test.h"
 
 #include <fcntl.h>

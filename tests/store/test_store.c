@@ -1,5 +1,4 @@
 /* test_store.c - what goes in comes out, and trials change state only where they may. */
-#include "base/base.h"
 #include "store_test.h"
 
 #include <sqlite3.h>

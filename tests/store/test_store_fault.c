@@ -1,6 +1,5 @@
 /* test_store_fault.c - wrong files, refused directories, a full disk, two writers, killed writers: each ends in one
  * status with a message that helps, and the store is whole afterwards. */
-#include "base/base.h"
 #include "store_test.h"
 
 #include <signal.h>

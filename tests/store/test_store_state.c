@@ -1,5 +1,4 @@
 /* test_store_state.c - states, limits and priorities of studies, and what a file of the first release becomes. */
-#include "base/base.h"
 #include "store_test.h"
 
 #include <sqlite3.h>

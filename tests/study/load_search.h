@@ -1,7 +1,6 @@
 /* load_search.h - a config's text as a finished setup and its search, for the tests of study/. */
 #pragma once
 
-#include "base/base.h"
 #include "base/config/config.h"
 #include "tests/study/setup_test.h"
 

@@ -2,7 +2,6 @@
  * are as close as rounding allows, and a game that hangs. */
 #pragma once
 
-#include "base/base.h"
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 

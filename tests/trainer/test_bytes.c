@@ -1,7 +1,6 @@
 /* test_bytes.c - observations that are bytes, or bytes and floats, against the same ones as floats: a quarter of the
  * memory and the same training, to the byte; a grid with a list beside it; observations of several frames, and what
  * they let a policy learn. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 /* ---- a game in three forms: a dot that walks over a grid of two channels, and a list of three numbers ----

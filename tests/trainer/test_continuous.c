@@ -1,5 +1,4 @@
 /* test_continuous.c - training of actions that are numbers: what stays fixed, what is saved, and that it learns. */
-#include "base/base.h"
 #include "tests/plain_game.h"
 #include "tests/trainer/trainer_test.h"
 

@@ -1,5 +1,4 @@
 /* test_cost.c - runs that share a device: what the gate sees, what is counted, and that neither changes a byte. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 #include "base/os/clock.h"

@@ -1,6 +1,5 @@
 /* test_cuda.c - training on a GPU: recorded or not, out of the cache or new, the same seed gives the same bytes; a
  * checkpoint continues on either side. Needs a GPU; reports it and skips where there is none. */
-#include "base/base.h"
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 

@@ -1,7 +1,6 @@
 /* test_cuda_start.c - a training of small layers on a GPU never opens cuBLASLt, whose first products take longer than
  * such a training. A program of its own, as a library that was opened once stays. Needs a GPU; reports it and skips
  * where there is none. */
-#include "base/base.h"
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 

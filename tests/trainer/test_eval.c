@@ -1,6 +1,5 @@
 /* test_eval.c - the evaluation against a slow count of its own, on a game whose episodes are known beforehand; what it
  * leaves alone; the window that a run's other metrics are taken over. */
-#include "base/base.h"
 #include "tests/plain_game.h"
 #include "trainer_test.h"
 

@@ -1,6 +1,5 @@
 /* test_exact.c - the numbers of a rollout against a slow reference of the policy in f64, the training pass against the
  * rollout, and the gradient of the whole loss against finite differences. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 /* ---- a game made for this: even instances are cut after 3 steps, odd ones end after 5; two heads, a mask ---- */

@@ -1,5 +1,4 @@
 /* test_fault.c - every allocation and every write that fails becomes an error, leaks nothing and spoils no file. */
-#include "base/base.h"
 #include "base/fault.h"
 
 #include "trainer_test.h"

@@ -1,6 +1,5 @@
 /* test_issued.c - iterations that are looked at later give what they give when they are looked at at once; a trainer
  * out of the cache is as good as a new one. On a CPU recording is not possible, but the order of things is the same. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 /* As on a device with a queue. */

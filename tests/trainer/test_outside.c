@@ -1,7 +1,6 @@
 /* test_outside.c - games whose processes step while the policy decides for other agents: half of the batch at a time,
  * the same bytes as when each half is stepped before the policy continues, and the same random numbers as of the batch
  * in one. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 #define ROWS 4096 /* numbers of a tensor, at most */

@@ -1,6 +1,5 @@
 /* test_player.c - what is watched is the policy that was evaluated: a player's first episodes are those of an
  * evaluation with the same checkpoint and seed, and the same seed is the same game. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 enum { EPISODES = 5, STEPS_MAX = 200000 };

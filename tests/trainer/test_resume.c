@@ -1,5 +1,4 @@
 /* test_resume.c - same seed, same bytes; saved and loaded, same bytes; damaged and foreign files are refused. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 static const char *ckpt_path;

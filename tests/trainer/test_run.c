@@ -1,5 +1,4 @@
 /* test_run.c - checks before allocation, the ways a run ends, numeric failure, evaluation, and that it learns. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 #include "base/os/clock.h"

@@ -1,5 +1,4 @@
 /* test_tables.c - option tables, metric table and its document, schedules, result window, memory plan. */
-#include "base/base.h"
 #include "trainer_test.h"
 
 TEST(option_tables)

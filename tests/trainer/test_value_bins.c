@@ -1,5 +1,4 @@
 /* test_value_bins.c - a value of bins: how it begins, what is saved of it, and that policies and values are learned. */
-#include "base/base.h"
 #include "tests/trainer/trainer_test.h"
 
 static void memory_open(struct setup *s, size_t n_threads)

@@ -1,7 +1,6 @@
 /* trainer_test.h - what the tests of trainer/ share: default settings out of the option tables, an opened CPU. */
 #pragma once
 
-#include "base/base.h"
 #include "trainer/trainer_priv.h"
 
 #include "base/config/config.h"

@@ -1,7 +1,6 @@
 /* config_test.h - a small set of option tables for the tests of config. */
 #pragma once
 
-#include "base/base.h"
 #include "tests/check.h"
 #include "base/config/config.h"
 #include "base/text/strbuf.h"

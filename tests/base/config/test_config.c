@@ -1,7 +1,6 @@
 /* test_config.c - what loads: the ini dialect, layers, several files, sweep sections, and writing what loads again. */
 #include <wordexp.h>
 
-#include "base/base.h"
 #include "config_test.h"
 #include "base/text/json.h"
 

@@ -1,7 +1,6 @@
 /* test_config_bad.c - what does not load: every message says where, what was found and what to do. */
 #include <unistd.h>
 
-#include "base/base.h"
 #include "config_test.h"
 
 /* The whole message, or its beginning when want ends in "...". */

@@ -1,8 +1,6 @@
 /* report_test.h - a made-up study with as many trials as asked for, and with its view. */
 #pragma once
 
-#include "base/base.h"
-
 #include "base/rng.h"
 #include "gp/gp.h"
 #include "store/store.h"

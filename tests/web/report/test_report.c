@@ -1,5 +1,4 @@
 /* test_report.c - the report in its formats: well formed, whole, escaped, nothing fetched, for odd studies too. */
-#include "base/base.h"
 #include "report_test.h"
 #include "web/report/report_priv.h"
 
