@@ -19,6 +19,7 @@
 struct options {
     char keys[OPTIONS_MAX][KEY_MAX];
     bool is_text[OPTIONS_MAX]; /* of the config, which PufferLib does not hand to the game */
+    bool is_optional[OPTIONS_MAX]; /* the game has a value of its own where no config has one */
     size_t n;
 };
 
@@ -27,33 +28,48 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-static void add_option(struct options *options, const char *key, size_t n)
+/* Returns its number; OPTIONS_MAX: it is none. */
+static size_t add_option(struct options *options, const char *key, size_t n)
 {
     bool ok = n > 0 && n < KEY_MAX && options->n < OPTIONS_MAX && !isdigit((unsigned char)key[0]);
 
     for (size_t i = 0; i < n; i++)
         ok = ok && is_word(key[i]);
     for (size_t i = 0; i < options->n; i++)
-        ok = ok && (strlen(options->keys[i]) != n || strncmp(options->keys[i], key, n) != 0);
-    if (ok)
-        snprintf(options->keys[options->n++], KEY_MAX, "%.*s", (int)n, key);
+        if (strlen(options->keys[i]) == n && strncmp(options->keys[i], key, n) == 0)
+            return i;
+    if (!ok)
+        return OPTIONS_MAX;
+    snprintf(options->keys[options->n], KEY_MAX, "%.*s", (int)n, key);
+    return options->n++;
 }
 
-/* dict_get(kwargs, "width"), dict_find, dict_get_unsafe(env_kwargs, "width"): not those of vec_kwargs. */
+static bool is_call(const char *text, const char *name, const char *end)
+{
+    size_t n = strlen(name);
+
+    return (size_t)(end - text) >= n && strncmp(end - n, name, n) == 0 &&
+           (end - n == text || !is_word(end[-(int)n - 1]));
+}
+
+/* dict_get(kwargs, "width"), dict_get_unsafe(env_kwargs, "width"), own_get(kwargs, "width", 8): not those of vec_kwargs.
+ * All but the first look whether there is one. */
 static void find_options(const char *text, struct options *options)
 {
-    for (const char *at = text; (at = strstr(at, "dict_")) != NULL;) {
-        const char *from, *end;
-        at += strlen("dict_");
-        at += strspn(at, "getfindusa_"); /* get, get_unsafe, find */
-        from = at + strspn(at, " (");
-        for (end = from; is_word(*end); end++)
-            ;
-        if (end - from < 6 || strncmp(end - 6, "kwargs", 6) != 0 || strncmp(from, "vec", 3) == 0)
+    for (const char *at = text; (at = strstr(at, "kwargs")) != NULL;) {
+        const char *from = at, *call, *key = at += strlen("kwargs");
+        size_t i;
+        while (from > text && is_word(from[-1]))
+            from--;
+        call = from;
+        while (call > text && strchr(" (\n\t", call[-1]) != NULL)
+            call--;
+        key += strspn(key, ", \n\t");
+        if (*key != '"' || key == at || call == from || strncmp(from, "vec", 3) == 0 || is_call(text, "dict_set", call))
             continue;
-        end += strspn(end, ", \n\t");
-        if (*end == '"')
-            add_option(options, end + 1, strcspn(end + 1, "\""));
+        i = add_option(options, key + 1, strcspn(key + 1, "\""));
+        if (i < OPTIONS_MAX && !is_call(text, "dict_get", call))
+            options->is_optional[i] = true;
     }
 }
 
@@ -107,7 +123,7 @@ static void add_config_options(const struct config *config, struct options *opti
         struct config_item item = config_item(config, i);
         size_t n = options->n;
         if (item.value != NULL && strncmp(item.key, "env.", 4) == 0 && strcmp(item.key, "env.num_envs") != 0)
-            add_option(options, item.key + 4, strlen(item.key + 4));
+            (void)add_option(options, item.key + 4, strlen(item.key + 4));
         if (options->n > n)
             options->is_text[n] = default_of(config, options->keys[n]) == NULL;
     }
@@ -143,7 +159,7 @@ static void warn_without_value(const struct options *options, const struct confi
     STRBUF(list, 1u << 16);
 
     for (size_t i = 0; i < options->n; i++) {
-        if (options->is_text[i] || default_of(config, options->keys[i]) != NULL)
+        if (options->is_text[i] || options->is_optional[i] || default_of(config, options->keys[i]) != NULL)
             continue;
         strbuf_addf(&list, "%s%s", first != NULL ? ", " : "", options->keys[i]);
         first = first != NULL ? first : options->keys[i];
@@ -154,25 +170,43 @@ static void warn_without_value(const struct options *options, const struct confi
                  list.text, places, first, first);
 }
 
-static enum status write(const struct options *options, const struct config *config, const char *dir, const char *name,
-                         const char *folder, struct error *err)
+/* A game of the newer form may name the type of its observations after it has included what uses the name. */
+static void add_late_type(const char *text, struct strbuf *sb)
+{
+    const char *late = strstr(text, "#include \"pufferenv.h\""), *end;
+
+    while (late != NULL && (late = strstr(late, "typedef ")) != NULL) {
+        late += strlen("typedef ");
+        for (end = late; is_word(*end) || *end == ' '; end++)
+            ;
+        if (*end == ';' && end - late > 6 && strncmp(end - 6, " obs_t", 6) == 0)
+            strbuf_addf(sb, "typedef %.*s;\n", (int)(end - late), late);
+    }
+}
+
+static enum status write(const struct options *options, const struct config *config, const char *text, const char *dir,
+                         const char *name, const char *folder, struct error *err)
 {
     char path[PATH_MAX];
     STRBUF(sb, 1u << 20);
 
     if (has_text(dir, "pufferenv.h", "pufferenv.h"))
         strbuf_addf(&sb, "#define PUFFER_HAS_MASK %d\n", has_text(dir, "action_mask", "action_mask"));
-    strbuf_addf(&sb,
-                "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL, TEXT)",
-                name, has_text(dir, "int rng;", "_t rng;"));
+    add_late_type(text, &sb);
+    strbuf_addf(
+        &sb, "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL, TEXT, OPEN)",
+        name, has_text(dir, "int rng;", "_t rng;"));
     for (size_t i = 0; i < options->n; i++) {
         const char *def = default_of(config, options->keys[i]);
-        def = def != NULL ? def : options->is_text[i] ? "" : "0";
         strbuf_addf(&sb, " %s(%s, \"%s\")",
-                    options->is_text[i] ? "TEXT"
-                    : is_bool(def)      ? "BOOL"
-                                        : "NUMBER",
-                    options->keys[i], def);
+                    options->is_text[i]                      ? "TEXT"
+                    : def == NULL && options->is_optional[i] ? "OPEN"
+                    : def != NULL && is_bool(def)            ? "BOOL"
+                                                             : "NUMBER",
+                    options->keys[i],
+                    def != NULL           ? def
+                    : options->is_text[i] ? ""
+                                          : "0");
     }
     strbuf_add(&sb, "\n");
     snprintf(path, sizeof path, "%s/puffer_game.h", folder);
@@ -203,7 +237,7 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
     config = config_create();
     rc = load_config(config, dir, name, &places, err);
     add_config_options(config, &options);
-    THEN(rc, write(&options, config, dir, name, folder, err));
+    THEN(rc, write(&options, config, text, dir, name, folder, err));
     if (rc == ST_OK)
         warn_without_value(&options, config, places.text);
     config_destroy(config);

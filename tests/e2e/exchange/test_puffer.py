@@ -346,7 +346,7 @@ void puf_step(Env *env)
         env->agents[a].rewards[0] = 0.5f;
     }
     env->ticks++;
-    if (env->ticks >= (env->length > 0 ? env->length : 4)) {
+    if (env->ticks >= env->length) {
         env->agents[0].terminals[0] = env->agents[1].terminals[0] = 1;
         env->log.perf += 1, env->log.score += 7, env->log.episode_length += env->ticks, env->log.n += 1;
         env->ticks = 0;
@@ -364,3 +364,65 @@ void puf_log(Log *log, Dict *out) { dict_set(out, "perf", log->perf); dict_set(o
     out, _ = run("train", "./masked.so", "--env.length", 6, "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)
     result = json.loads(out)
     equal((result["score"], result["perf"], result["ep_length"]), (7, 1, 6))
+    result = json.loads(run("train", "./masked.so", "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)[0])
+    equal(result["ep_length"], 4)  # the game's own value
+
+
+def test_what_else_the_newer_form_allows(folder):
+    """obs_t below what uses it, options by a function of the game's own, an option that the game sets, a number beside an unused mask,
+    aligned types in the C library's memory. More observations than there is room for are a fault."""
+    game = folder / "ocean" / "drift"
+    os.makedirs(game)
+    write(game, "drift.h", """
+#include "pufferenv.h"
+typedef float obs_t;
+#define OBS_SIZE 1
+#define NUM_ATNS 1
+#define ACT_SIZES {1}
+struct Log { float perf, score, episode_return, episode_length, n; };
+struct Env { Log log; Agent agents[1]; int num_agents, ticks, length; double wind; unsigned int rng; };
+typedef struct __attribute__((aligned(32))) { float x[8]; } Aligned;
+static double own(Dict *kwargs, const char *key, double fallback) { return dict_find(kwargs, key) ? dict_get(kwargs, key) : fallback; }
+void puf_init(Env *env, Dict *kwargs)
+{
+    for (int i = 0; i < 8; i++) {
+        Aligned *block = i % 2 ? malloc(40) : calloc(1, sizeof *block);
+        if ((size_t)block % sizeof *block != 0)
+            abort();
+        block->x[0] = 1;
+    }
+    env->num_agents = 1;
+    env->agents[0].action_mask = NULL;
+    env->length = own(kwargs, "length", 5);
+    env->wind = dict_get(kwargs, "wind");
+    dict_set(kwargs, "num_agents", 1);
+}
+void puf_reset(Env *env) { env->ticks = 0, env->agents[0].observations[0] = 0.5f; }
+void puf_step(Env *env)
+{
+    env->agents[0].rewards[0] = env->agents[0].actions[0] + env->wind;
+    if (++env->ticks == env->length) {
+        env->agents[0].terminals[0] = 1;
+        env->log.score += env->wind, env->log.episode_length += env->ticks, env->log.n += 1;
+        puf_reset(env);
+    }
+}
+void puf_render(Env *env) { (void)env; }
+void puf_close(Env *env) { (void)env; }
+void puf_log(Log *log, Dict *out) { dict_set(out, "score", log->score); dict_set(out, "episode_length", log->episode_length); }
+""")
+    _, said = run("env", "build", game, cwd=folder)
+    assert "no value for wind:" in said, said
+    described = json.loads(run("env", "describe", "./drift.so", cwd=folder)[0])
+    equal({o["key"]: float(o["def"]) for o in described["options"]}, {"length": -1e15, "wind": 0})
+    for more, expected in ([], (0, 5)), (["--env.length", 6, "--env.wind", 2], (2, 6)):
+        result = json.loads(run("train", "./drift.so", *more, "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)[0])
+        equal((result["score"], result["ep_length"]), expected)
+    os.makedirs(folder / "config")
+    write(folder / "config", "drift.ini", "[env]\nlength = 3\n")
+    run("env", "build", game, cwd=folder)
+    result = json.loads(run("train", "./drift.so", "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)[0])
+    equal(result["ep_length"], 3)
+    write(game, "drift.h", (game / "drift.h").read_text().replace("observations[0] = 0.5f;", "observations[0] = env->agents[0].observations[1] = 0.5f;"))
+    run("env", "build", game, cwd=folder)
+    assert "writes more observations than its OBS_SIZE of 1" in run("env", "check", "./drift.so", code=1, cwd=folder)[1]
