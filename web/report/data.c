@@ -28,7 +28,8 @@ enum status report_params_parse(const struct trial *trial, cJSON **ret_params, s
     return ST_OK;
 }
 
-void report_param_text(struct strbuf *out, const cJSON *params, const char *key, bool for_people)
+/* "" when the params do not have it. */
+static void add_param(struct strbuf *out, const cJSON *params, const char *key, bool for_people)
 {
     char buf[HUMAN_TEXT_MAX];
     const cJSON *value = params != NULL ? cJSON_GetObjectItemCaseSensitive(params, key) : NULL;
@@ -39,6 +40,16 @@ void report_param_text(struct strbuf *out, const cJSON *params, const char *key,
         strbuf_add(out, cJSON_IsTrue(value) ? "true" : "false");
     else if (cJSON_IsNumber(value))
         strbuf_add(out, for_people ? text_number(value->valuedouble, buf) : num_format_f64(value->valuedouble, buf));
+}
+
+void report_param_text(struct strbuf *out, const struct report *report, size_t i, size_t k)
+{
+    const struct study_view *v = report->view;
+
+    if (space_is_active(&v->search.space, k, v->x[i]))
+        add_param(out, report->params[i], v->search.space.params[k].key, true);
+    else
+        strbuf_add(out, "-");
 }
 
 /* -- CSV -- */
@@ -147,7 +158,7 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         const char *key = v->search.space.params[k].key;
         strbuf_clear(&value);
-        report_param_text(&value, params, key, false);
+        add_param(&value, params, key, false);
         strbuf_add(out, ",");
         if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(params, key)))
             csv_text(out, value.text);

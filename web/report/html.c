@@ -158,7 +158,6 @@ static void write_front_row(struct strbuf *out, const struct report *report, siz
     bool best = index == report->best, knee = index == report->knee;
     char b[HUMAN_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
     const struct promise *p = &report->promises[index];
-    const cJSON *params = report->params[index];
 
     strbuf_addf(out, "<tr%s><td>%lld%s%s</td>", best || knee ? " class=\"special\"" : "", (long long)trial->number,
                 best ? "<span class=\"tag\">best</span>" : "", knee ? "<span class=\"tag\">knee</span>" : "");
@@ -172,7 +171,7 @@ static void write_front_row(struct strbuf *out, const struct report *report, siz
     STRBUF(value, 1 << 16);
     for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
-        report_param_text(&value, params, v->search.space.params[k].key, true);
+        report_param_text(&value, report, index, k);
         put_xml(out, "<td>%s</td>", value.text);
     }
     if (value.status != ST_OK)

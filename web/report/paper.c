@@ -237,7 +237,7 @@ static void table_block(struct pages *p, size_t from, size_t n)
         table_row(p, label);
         for (size_t i = 0; i < n; i++) {
             strbuf_clear(&value);
-            report_param_text(&value, report->params[report->front[from + i]], space->params[k].key, true);
+            report_param_text(&value, report, report->front[from + i], k);
             snprintf(buf, 16, "%s", value.text);
             cell(p, first + step * (double)i, "cell end", buf);
         }

@@ -201,6 +201,37 @@ TEST(every_choice_is_named)
     free(html);
 }
 
+/* The tables of the front show no value that had no effect: gamma counts with adam alone. */
+TEST(a_value_without_effect_is_a_dash)
+{
+    SAMPLE *s = sample_make(60);
+    struct space_param *gamma = &s->view.search.space.params[2];
+    struct report report;
+    struct strbuf *pages;
+    size_t n_pages, n_idle = 0, n_dashes = 0;
+    for (int with = 0; with < 2; with++) {
+        *gamma = (struct space_param){.key = "train.gamma", .scale = SPACE_LOGIT, .min = 0.8, .max = 0.9999};
+        gamma->is_conditional = with == 1;
+        gamma->parent = 4;
+        gamma->parent_choices = 1; /* the first choice, adam */
+        for (size_t i = n_idle = 0; i < s->view.n; i++)
+            n_idle += with == 1 && s->view.on_front[i] && strstr(s->params[i], "muon") != NULL;
+        char *html = write_report(s, REPORT_HTML);
+        assert_int_equal(count(html, "<td>-</td>"), n_idle);
+        free(html);
+        OK(report_init(&report, &s->view, s->store_path, err));
+        OK(report_write_pages(&report, &pages, &n_pages, err));
+        for (size_t k = n_dashes = 0; k < n_pages; k++) {
+            n_dashes += count(pages[k].text, ">-</text>");
+            strbuf_free(&pages[k]);
+        }
+        assert_int_equal(n_dashes, n_idle);
+        mem_free(pages);
+        report_free(&report);
+    }
+    assert_in_range(n_idle, 1, n_front(s) - 1);
+}
+
 TEST(foreign_text_is_escaped)
 {
     SAMPLE *s = sample_make(20);
