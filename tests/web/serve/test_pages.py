@@ -661,6 +661,34 @@ def test_limits_and_a_third_objective(folder):
     s.end()
 
 
+def test_a_value_without_effect_is_a_dash(folder):
+    """In both tables, also where what it depends on has no effect itself."""
+    tap.write(folder, "train.sh", "echo TRAWL score=0.$TRAWL_SEED cost=$TRAWL_SEED\n")
+    store = folder / "c.db"
+    config = "[sweep]\ncommand = sh train.sh {argv}\ndevices = cpu\ntrials = 20\nmethod = random\n" + tap.space("""
+opt: type = categorical; values = adam, sgd
+momentum: type = float; min = 0.1; max = 0.9; when = opt == sgd
+nesterov: type = bool; when = momentum > 0.5
+""")
+    run("sweep", tap.write(folder, "c.ini", config), "--store", store, "--name", "c", "-q")
+    keys = ["param.opt", "param.momentum", "param.nesterov"]
+    want = {}
+    for t in tap.show(store, "c")["trials"]:
+        opt, momentum, _ = (t["params"][k] for k in keys)
+        want[t["number"]] = [False, opt != "sgd", opt != "sgd" or momentum <= 0.5]
+    equal({tuple(w) for w in want.values()}, {(False, False, False), (False, False, True), (False, True, True)})
+    s = Server(store)
+    b = go(path(name="c"), FRONT_READY, s.origin)
+    dashes = b.run("[...document.querySelectorAll('.tall tbody tr')].map((r) => [r.dataset.key, [...r.cells].slice(-3).map((c) => c.textContent === '–')])")
+    assert dashes, "no row"
+    equal({int(number): cells for number, cells in dashes}, {int(number): want[int(number)] for number, _ in dashes})
+    data = "document.querySelector('.front-plot').chart.data"
+    equal(b.run("[...Array(20).keys()].map((i) => %s.params.map((p) => %s.paramText(p.key, i) === '–'))" % (data, data)), [want[i] for i in range(20)])
+    clean(s.origin)
+    leave()
+    s.end()
+
+
 def test_a_store_that_goes_away_is_told(folder):
     store = folder / "away.db"
     shutil.copy(recorded(), store)

@@ -157,9 +157,17 @@ export class StudyData {
 
   costText(i) { return fmt.cost(this.cost[i], this.costUnit); }
 
+  /* Has the parameter an effect in trial i? */
+  isActive(key, i) {
+    const {when} = this.params.find((p) => p.key === key);
+    if (!when) return true;
+    const value = this.column[when.key][i];
+    return this.isActive(when.key, i) && (when.choices ? when.choices.includes(String(value)) : value >= (when.min ?? -Infinity) && value <= (when.max ?? Infinity));
+  }
+
   paramText(key, i) {
     const value = this.column[key][i];
-    return value === null || value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value);
+    return value === null || value === undefined || !this.isActive(key, i) ? '–' : typeof value === 'number' ? fmt.number(value) : String(value);
   }
 
   /* Infeasible trials that have a place. */
