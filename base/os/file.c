@@ -14,7 +14,7 @@
 #define TEMP ".tmp."
 #define LEFT_S 60 /* a temporary file of a process that has ended is removed from this age on */
 #define LOOK_MS 100 /* for a pipe's writer */
-#define FILE_FIRST_BYTES 65536 /* first buffer for a pipe, whose size is not known */
+#define FILE_FIRST_BYTES 65536 /* first buffer for a pipe or a file of /proc, whose size is not known */
 
 void file_folder(const char *path, char *buf, size_t size)
 {
@@ -259,7 +259,7 @@ static enum status read_file(const char *path, bool only_regular, size_t max_byt
         rc = too_large(path, max_bytes, err);
         goto done;
     }
-    cap = S_ISREG(st.st_mode) ? (size_t)st.st_size + 1 : FILE_FIRST_BYTES;
+    cap = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : FILE_FIRST_BYTES;
     if (cap > max_bytes)
         cap = max_bytes + 1;
     bytes = mem_alloc(cap);
