@@ -14,6 +14,7 @@
 
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -280,6 +281,20 @@ static void show_last_lines(struct worker *w)
     show_log(w, true);
 }
 
+/* Of one here that has closed its socket and does not end: is it still our program? */
+static void explain_life(struct worker *w)
+{
+    char path[64], program[256];
+    struct stat ours, its;
+    ssize_t n;
+
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)w->pid);
+    n = readlink(path, program, sizeof program);
+    if (n > 0 && stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
+        (its.st_dev != ours.st_dev || its.st_ino != ours.st_ino))
+        snprintf(w->why, sizeof w->why, "its game became another program by exec: %.*s", (int)n, program);
+}
+
 bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
 {
     int state = 0;
@@ -288,6 +303,8 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
     if (got == 0) {
         double patience_s = w->spec.place == PLACE_HERE ? DYING_PATIENCE_S : COMMAND_PATIENCE_S;
         if (clock_mono_s() - w->dying_s > patience_s) { /* it has closed its socket and does not end */
+            if (w->spec.place == PLACE_HERE && !w->killed)
+                explain_life(w);
             w->killed = true;
             launch_kill(&w->spec, w->pid, true);
         }

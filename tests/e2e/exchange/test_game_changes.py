@@ -272,6 +272,17 @@ def test_what_a_game_starts_ends_with_a_worker_that_the_game_ends(folder):
     tap.wait_for(lambda: all(map(tap.is_gone, forked(folder, "ends"))))
 
 
+def test_a_game_that_becomes_another_program_costs_its_trial(folder):
+    """At once: it was silent for 30 s, three times, and then said to be ended from outside."""
+    exec_it = 'state->apple_y++; { extern int execl(const char *, ...); execl("/bin/sleep", "sleep", "600", (char *)0); }'
+    library = new_game(folder, "becomes", ("state->apple_y++;", exec_it))
+    config = write(folder, "s.ini", tap.TINY_SWEEP.replace("name = squared\nn = 1\n", "name = %s\n" % library))
+    fails("its game became another program by exec: /", "sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", "1",
+          "--devices", "cpu", code=1)
+    trial, = show(folder / "s.db")["trials"]
+    equal((trial["state"], trial["attempt"]), ("failed", 1))
+
+
 def test_what_a_shell_leaves_behind_is_the_users(folder):
     """exec makes the shell's background processes the children of trawl, which did not start them."""
     library = new_game(folder)
