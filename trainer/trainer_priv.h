@@ -459,9 +459,9 @@ int64_t trainer_issued_steps(const struct trainer *t); /* count.env_steps and th
 void recordings_free(struct trainer *t);
 
 /* ---- metrics.c ---- */
-/* The metrics of a result (trainer.h). */
 /* The numbers of the game's own since the last report. */
 void metrics_take_numbers(struct trainer *t, struct train_metrics *metrics);
+/* The metrics of a result (trainer.h). */
 void metrics_of_window(struct trainer *t, struct train_metrics *ret_metrics);
 
 /* ---- eval.c ---- */
