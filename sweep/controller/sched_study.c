@@ -745,6 +745,22 @@ static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struc
                    (long long)t->number, cost_text, cap);
 }
 
+/* A program that reports its cost in some trials alone puts two measures on one axis: once told. */
+static void warn_of_mixed_costs(struct sched_study *ss, const struct trial *t)
+{
+    const struct study_view *v = &ss->view;
+
+    if (t->state != TRIAL_DONE || t->cost_method == NULL || v->search.cost != SEARCH_COST_WALL ||
+        !setup_is_program(ss->setup) || (ss->has_reported_cost && ss->has_wall_cost))
+        return;
+    ss->has_reported_cost |= strncmp(t->cost_method, "reported", 8) == 0;
+    ss->has_wall_cost |= strncmp(t->cost_method, "wall", 4) == 0;
+    if (ss->has_reported_cost && ss->has_wall_cost)
+        log_warn("%s: of the trials up to %lld some reported their cost, and the wall time of others counts, so costs "
+                 "cannot be compared; let the program report it as a finite number each time, or never",
+                 v->study.name, (long long)t->number);
+}
+
 void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t i)
 {
     const struct trial *t = &ss->view.trials[i];
@@ -757,5 +773,6 @@ void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t 
     if (s->listener.on_trial_end != NULL)
         s->listener.on_trial_end(s->listener.ctx, ss, t);
     warn_of_cap(s, ss, t);
+    warn_of_mixed_costs(ss, t);
     forget_texts(ss, i);
 }

@@ -51,6 +51,7 @@ struct sched_study {
     size_t confirmed_at; /* the same, when what to confirm was looked for last */
     size_t stuck_at; /* trials that had ended when no point was left to try; SIZE_MAX: a point was left */
     bool cap_reported; /* it was logged that a trial cost more than sweep.max_cost */
+    bool has_reported_cost, has_wall_cost; /* of programs; both: it was logged */
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* trials in flight, and in the queue */
     struct leases leases; /* trials that clients outside have: running, and in no flight */

@@ -309,6 +309,17 @@ def test_steps_as_cost_need_steps(folder):
     equal(sweep(folder, "echo 'TRAWL score=1 step=70'\n", more="cost = env_steps")[0]["env_steps"], 70)
 
 
+def test_costs_of_two_measures_are_told(folder):
+    """Once, where some trials report a cost and others none that can be read."""
+    for cost, told in (("cost=7", 0), ("", 0), ('cost=$((9 - 7 * (TRAWL_TRIAL % 2)))', 0), ('$([ $TRAWL_TRIAL = 0 ] || echo cost=7)', 1),
+                       ("cost=$([ $TRAWL_TRIAL = 0 ] && echo 7 || echo nan)", 1)):
+        again(folder)
+        config = study(folder, "echo TRAWL score=0.5 %s\n" % cost, trials=4)
+        err = run("sweep", config, "--store", folder / "own.db", "--name", "own")[1]
+        equal(err.count("warning: own: of the trials up to 1 some reported their cost"), told)
+        equal(err.count("some reported their cost"), told)
+
+
 def test_a_cost_in_a_unit_of_its_own(folder):
     """sweep.cost = own: fronts and pages go by what the program reports; seconds stay seconds, and no text calls it that."""
     script = GOOD.replace("n * i, 1 / i", "3600 * n * i, 1 / i")
