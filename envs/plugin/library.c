@@ -128,6 +128,14 @@ static enum status hash_file(const char *path, char ret_hash[ENV_LIBRARY_HASH_BY
     return ST_OK;
 }
 
+bool env_library_has_changed(const struct env_def *def)
+{
+    char hash[ENV_LIBRARY_HASH_BYTES];
+
+    return def->source != NULL &&
+           (hash_file(library_of(def)->path, hash, NULL) != ST_OK || strcmp(hash, library_of(def)->hash) != 0);
+}
+
 /* ---- what a library gives ---- */
 
 static enum status check_name(const char *path, const char *name, struct error *err)

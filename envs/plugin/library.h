@@ -31,6 +31,7 @@ enum status env_open(const char *name, const struct env_def **ret_def, struct er
 
 /* Of a game of a library: 16 hex digits of its file as it was opened; "" of a built-in one. */
 const char *env_library_hash(const struct env_def *def);
+bool env_library_has_changed(const struct env_def *def); /* its file, since then; or it is gone */
 /* What its trawl_env_device() gave, device code of the layout of kernels/cuda: checked by who knows it. NULL: it has
  * none. */
 const void *env_library_device(const struct env_def *def);

@@ -6,6 +6,7 @@
 
 #include "base/os/clock.h"
 #include "base/text/json.h"
+#include "envs/plugin/library.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/space/branches.h"
@@ -407,6 +408,8 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum slot_guilt g
     char tail[WORKER_LOG_BYTES + 1];
     enum status rc;
 
+    if (w->spec.place == PLACE_HERE && env_library_has_changed(f->ss->view.setup->env))
+        guilt = SLOT_INNOCENT; /* what is overwritten in place crashes, and no worker here opens it again */
     if (f->stop == FLIGHT_REQUEUE || guilt == SLOT_INNOCENT) {
         rc = requeue(f, REQUEUE_STOPPED, s->now_s, err);
     } else if (guilt == SLOT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS) {

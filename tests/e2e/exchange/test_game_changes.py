@@ -100,6 +100,24 @@ def test_a_library_that_is_gone_pauses_its_study_alone(folder):
     tap.end(daemon, signal.SIGTERM, 0)
 
 
+def test_a_library_that_is_overwritten_in_place_costs_no_trial(folder):
+    """Its running trial crashes, since the file is mapped: it goes back into the queue, and the study is paused."""
+    store, library = folder / "s.db", folder / "apples.so"
+    config = write(folder, "s.ini", tap.gated(folder))
+    shutil.copy(library, folder / "old.so")
+    process = tap.start("sweep", config, "--store", store, "--name", "a", "--trials", 1, "--devices", "cpu", "-q")
+    tap.wait_for(lambda: tap.rows(store, "SELECT 1 FROM metric"), process)  # it plays
+    library.write_bytes(b"")  # what cp does before it writes
+    tap.end(process, code=1)
+    study = tap.listed(store)
+    equal((study["state"], study["end_rule"]), ("paused", "error"))
+    equal([(t["state"], t["attempt"]) for t in show(store)["trials"]], [("queued", 1)])
+    shutil.copy(folder / "old.so", library)
+    tap.open_gate(folder)
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    equal([(t["state"], t["attempt"]) for t in show(store)["trials"]], [("done", 2)])
+
+
 def test_a_branch_whose_library_is_gone_pauses_its_study(folder):
     """Its config cannot be made; the run that it is of goes back into the queue, and the daemon continues."""
     store = folder / "s.db"
