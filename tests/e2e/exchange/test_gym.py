@@ -720,6 +720,10 @@ values = 8k, 16k
     out, _ = run("rerun", "a", "--store", folder / "s.db", "--trial", done["number"], cwd="/")
     assert len(re.findall(r"(?:score|steps) .* equal", out)) == 2, out
     run("report", "a", "--store", folder / "s.db", "-o", folder / "a.html", cwd="/")
+    os.environ.setdefault("MAKE_STUDY", "")  # which tests of another file need
+    import serve_client
+    with serve_client.serving(folder / "s.db") as s:
+        equal([s.get(at)["env"] for at in ("/api/v1/studies/a",)] + [one["env"] for one in s.get("/api/v1/studies")["studies"]], ["gym:boards:Guess"] * 2)
     by = ["sweep", config, *python, "--store", folder / "s.db", "--trials", 1, "--env.kwargs", "{}", "-q", "--sweep.metric"]
     run(*by, "env/board.right", "--name", "info", "--env.info", "steps, board.right", cwd="/")
     trial = show(folder / "s.db", "info")["trials"][0]

@@ -338,18 +338,20 @@ static void find_env_name(const char *config, char *buf, size_t size)
     buf[0] = '\0';
     for (const char *line = config; line != NULL && *line != '\0';) {
         size_t n = strcspn(line, "\n");
-        char name[PAGE_STUDY_ENV_MAX];
         if (line[0] == '[')
             in_env = strncmp(line, "[env]", 5) == 0;
-        else if (in_env && sscanf(line, "name = %31[A-Za-z0-9_-]", name) == 1)
-            snprintf(buf, size, "%s", name);
         else if (strncmp(line, "command = ", 10) == 0 && n > 10 && !(n == 12 && line[10] == '"'))
             snprintf(buf, size, "%s", program_env.name); /* of [sweep]: another program trains */
-        else if (in_env && n > 3 && strncmp(line, "name = ", 7) == 0 && strncmp(line + n - 3, ".so", 3) == 0) {
-            size_t at = n; /* a library: "name = dir/my_game.so" is my_game */
-            while (at > 7 && line[at - 1] != '/' && line[at - 1] != ' ')
-                at--;
-            snprintf(buf, size, "%.*s", (int)(n - 3 - at), line + at);
+        else if (in_env && strncmp(line, "name = ", 7) == 0) {
+            size_t at = 7, end = n;
+            if (line[at] == '"' && end > at + 1) /* has a ; or # */
+                at++, end--;
+            if (end > at + 3 && strncmp(line + end - 3, ".so", 3) == 0) { /* a library: dir/my_game.so is my_game */
+                end -= 3;
+                for (size_t i = at; i < end; i++)
+                    at = line[i] == '/' ? i + 1 : at;
+            }
+            snprintf(buf, size, "%.*s", (int)(end - at), line + at);
         }
         line += n + (line[n] == '\n');
     }

@@ -13,7 +13,7 @@
 struct promise;
 struct strbuf;
 
-#define PAGE_STUDY_ENV_MAX 32
+#define PAGE_STUDY_ENV_MAX 128
 
 /* Columns of a trial after those of trial_fields: what is made of it. */
 enum made {
