@@ -46,6 +46,8 @@ extern "C++" { /* also where a header of C is included as one */
 #include <cuda_bf16.h>
 }
 #else
+#include <math.h>
+
 #include "envs/draw.h"
 #include "envs/env_def.h"
 #endif

@@ -10,9 +10,6 @@
 
 #include "envs/env.h"
 #include "envs/env_math.h"
-#ifndef __CUDACC__
-#include <math.h>
-#endif
 
 #define CARTPOLE_OBS 4
 #define CARTPOLE_X_LIMIT 2.4

@@ -11,9 +11,6 @@
 
 #include "envs/env.h"
 #include "envs/env_math.h"
-#ifndef __CUDACC__
-#include <math.h>
-#endif
 
 #define MOUNTAIN_CAR_OBS 2
 #define MOUNTAIN_CAR_LEFT (-1.2)

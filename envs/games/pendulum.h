@@ -10,9 +10,6 @@
 
 #include "envs/env.h"
 #include "envs/env_math.h"
-#ifndef __CUDACC__
-#include <math.h>
-#endif
 
 #define PENDULUM_OBS 3
 #define PENDULUM_MAX_SPEED 8.0

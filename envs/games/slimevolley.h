@@ -18,8 +18,6 @@
 
 #include "envs/env.h"
 
-#include <math.h>
-
 #define SLIMEVOLLEY_HALF 24.0f /* of the field's width */
 #define SLIMEVOLLEY_CEILING 48.0f
 #define SLIMEVOLLEY_GROUND 1.5f

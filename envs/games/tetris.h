@@ -18,8 +18,6 @@
 
 #include "envs/env.h"
 
-#include <math.h>
-
 #define TETRIS_ROWS 20
 #define TETRIS_COLS 10
 #define TETRIS_PIECES 7

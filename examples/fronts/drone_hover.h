@@ -14,9 +14,6 @@
 #define DRONE_HOVER_H
 
 #include "trawl_env.h"
-#ifndef __CUDACC__
-#include <math.h>
-#endif
 
 #define DRONE_OBS 20
 #define DRONE_END 1024

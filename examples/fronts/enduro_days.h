@@ -15,9 +15,6 @@
 #define ENDURO_DAYS_H
 
 #include "trawl_env.h"
-#ifndef __CUDACC__
-#include <math.h>
-#endif
 
 #define ENDURO_OBS 68
 #define ENDURO_CARS 10
