@@ -116,7 +116,8 @@ enum status cmd_node(int argc, char **argv, struct error *err)
             "what that node reports later is kept and not counted. A signal saves the trials, gives them back and\n"
             "ends the node.",
         .examples =
-            "  trawl node --store postgresql://db/night --devices cuda:0-3 --hosts 2    8 GPUs with a host that joins\n"
+            "  trawl node --store postgresql://db/night --devices cuda:0-3 --hosts 2   # 8 GPUs with a host that "
+            "joins\n"
             "  trawl daemon --store night.db --devices none --detach && trawl node --store night.db --devices all\n"
             "  trawl node --store night.db --devices cuda:all --runs-per-device 2 --idle 10m",
         CLI_OPTS(opts),

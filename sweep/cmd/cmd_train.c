@@ -473,9 +473,9 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
                     "  trawl train pong --from-policy easy.ckpt --train.optimizer adam -o hard.ckpt\n"
-                    "  trawl train default.ini pong.ini --print-config      configs of PufferLib, in our words\n"
-                    "  trawl train pong --train.devices 8 --hosts 2     four GPUs here, four on the host that joins\n"
-                    "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
+                    "  trawl train default.ini pong.ini --print-config    # configs of PufferLib, in our words\n"
+                    "  trawl train pong --train.devices 8 --hosts 2   # four GPUs here, four on the host that joins\n"
+                    "  trawl train pong --track wandb -o pong.ckpt    # what is not sent waits in pong.ckpt.track.db",
         CLI_OPTS(opts),
         CLI_WORDS(0, CLI_MAX_WORDS, "a game or a config file"),
     };

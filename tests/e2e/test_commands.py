@@ -28,6 +28,8 @@ def test_help_of_every_command(folder):
         for word in ("usage: trawl %s" % name, "examples:", "--help"):
             assert word in text, "%s --help has no %r" % (name, word)
         assert text[text.index("examples:"):].count("trawl %s" % name) >= 2, "two examples of %s" % name
+        for line in re.findall("^  trawl .*", text[text.index("examples:"):], re.M):
+            assert not re.search(r"\S  +[^# ]", line), "%s --help: a shell would take the remark as words: %r" % (name, line)
     out, _ = run("--version")
     assert out.startswith("trawl ") and "(" in out
     fails(code=2, says="--help")

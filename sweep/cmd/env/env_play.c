@@ -89,7 +89,7 @@ enum status env_play(int argc, char **argv, struct error *err)
             "object with the picture's shapes and the numbers of the step. `trawl serve` asks this of a child for\n"
             "games of libraries.",
         .examples = "  yes | trawl env play my_game.ckpt | head -100\n"
-                    "  trawl env play my_game.ckpt --greedy      then press Enter for each decision",
+                    "  trawl env play my_game.ckpt --greedy    # then press Enter for each decision",
         CLI_OPTS(opts),
         CLI_WORDS(1, 1, "a checkpoint"),
     };

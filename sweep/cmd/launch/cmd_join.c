@@ -267,8 +267,8 @@ enum status cmd_join(int argc, char **argv, struct error *err)
             "and checkpoints come from there; curve and result appear there. Both hosts need the same build of trawl,\n"
             "and a game of your own needs its files on both. The command ends with the training; Ctrl-C has the first\n"
             "host save and end it. The connection is not encrypted: use a network that you trust.",
-        .examples = "  trawl train pong --train.devices 8 --hosts 2              on the first host, with four GPUs\n"
-                    "  trawl join node1:40217/6e0c...                            on the second, with four more\n"
+        .examples = "  trawl train pong --train.devices 8 --hosts 2            # on the first host, with four GPUs\n"
+                    "  trawl join node1:40217/6e0c...                          # on the second, with four more\n"
                     "  trawl join --store postgresql://db/night --devices cuda:0-3",
         CLI_OPTS(opts),
         CLI_WORDS(0, 1, "the HOST:PORT/SECRET that the first host prints"),

@@ -57,7 +57,7 @@ static const struct control_text {
          "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
          "three times the device time of one of priority 1. New studies have 1.",
          "  trawl priority first 3 --store my.db\n"
-         "  trawl priority first 1 --store my.db             the default",
+         "  trawl priority first 1 --store my.db           # the default",
          2, 2, "a study's name or its new priority"},
     [CONTROL_RETRY] =
         {"trawl retry NAME N [--store FILE] [--json]",
