@@ -2,23 +2,30 @@
 #include "sweep/cmd/policy/gif_movie.h"
 
 #include "base/text/strbuf.h"
-#include "sweep/cmd/policy/raster.h"
 
 #include <gif_lib.h>
 
 #define PALETTE 256
-#define STEPS 3 /* between two colours */
-#define NEAREST_BITS 5 /* of each channel, of the table of nearest colours */
+#define BIN_BITS 5 /* of each channel */
+#define N_BINS (1 << (3 * BIN_BITS))
+
+struct bin { /* colours of the same upper bits */
+    uint32_t colour; /* of more than half of its pixels, where one is */
+    int votes, n_pixels, index; /* index: in the palette */
+};
 
 struct gif_movie {
     GifFileType *file;
     int width, height, delay; /* of a frame, in 1/100 s */
-    uint32_t palette[PALETTE];
-    int n_colours;
-    int16_t nearest[1 << (3 * NEAREST_BITS)]; /* of a colour's upper bits; -1: not looked for yet */
+    struct bin bins[N_BINS]; /* of the part that is written */
+    int used[N_BINS], n_used; /* bins with pixels, those with most of them first once there is a palette */
     uint32_t *before; /* (height, width) owned; of the last frame */
     uint8_t *row; /* (width) owned */
     long n_frames;
+};
+
+struct part { /* of a frame: columns [x0, x1) of rows [y0, y1) */
+    int x0, y0, x1, y1;
 };
 
 static int write_bytes(GifFileType *file, const GifByteType *bytes, int n)
@@ -38,60 +45,82 @@ static enum status gif_fail(const struct gif_movie *g, struct error *err)
                 g->n_frames, why != NULL ? why : "unknown");
 }
 
-static uint32_t mix(uint32_t a, uint32_t b, int step)
+static int bin_of(uint32_t rgb)
 {
-    uint32_t out = 0;
-    for (int shift = 0; shift < 24; shift += 8) {
-        int x = (int)(a >> shift & 255), y = (int)(b >> shift & 255);
-        out |= (uint32_t)(x + (y - x) * step / (STEPS + 1)) << shift;
-    }
-    return out;
+    const uint32_t low = 8 - BIN_BITS, mask = (1u << BIN_BITS) - 1;
+
+    return (int)((rgb >> (16 + low) & mask) << 2 * BIN_BITS | (rgb >> (8 + low) & mask) << BIN_BITS |
+                 (rgb >> low & mask));
 }
 
-static void fill_palette(struct gif_movie *g)
+static void count_colours(struct gif_movie *g, const uint32_t *pixels, struct part part)
 {
-    for (int i = 0; i < ENV_COLOURS; i++)
-        g->palette[g->n_colours++] = raster_colours[i];
-    for (int i = 0; i < ENV_COLOURS; i++)
-        for (int j = 0; j < i; j++)
-            for (int step = 1; step <= STEPS && g->n_colours < PALETTE; step++)
-                g->palette[g->n_colours++] = mix(raster_colours[i], raster_colours[j], step);
-    memset(g->nearest, 0xff, sizeof g->nearest);
-}
-
-static int find_nearest(const struct gif_movie *g, uint32_t rgb)
-{
-    int best = 0;
-    long least = -1;
-
-    for (int i = 0; i < g->n_colours; i++) {
-        long far = 0;
-        for (int shift = 0; shift < 24; shift += 8) {
-            long d = (long)(rgb >> shift & 255) - (long)(g->palette[i] >> shift & 255);
-            far += d * d;
+    memset(g->bins, 0, sizeof g->bins);
+    g->n_used = 0;
+    for (int y = part.y0; y < part.y1; y++)
+        for (int x = part.x0; x < part.x1; x++) {
+            uint32_t rgb = pixels[y * g->width + x];
+            struct bin *bin = &g->bins[bin_of(rgb)];
+            if (bin->n_pixels++ == 0)
+                g->used[g->n_used++] = bin_of(rgb);
+            if (bin->votes == 0)
+                bin->colour = rgb;
+            bin->votes += bin->colour == rgb ? 1 : -1;
         }
-        if (least < 0 || far < least)
-            least = far, best = i;
-    }
-    return best;
 }
 
-static uint8_t colour_index(struct gif_movie *g, uint32_t rgb)
+static int more_pixels(const void *a, const void *b, void *bins)
 {
-    uint32_t low = 8 - NEAREST_BITS;
-    uint32_t at = (rgb >> (16 + low) & 31) << 10 | (rgb >> (8 + low) & 31) << 5 | (rgb >> low & 31);
+    const int *i = a, *j = b;
+    int n = ((const struct bin *)bins)[*i].n_pixels, m = ((const struct bin *)bins)[*j].n_pixels;
 
-    if (g->nearest[at] < 0)
-        g->nearest[at] = (int16_t)find_nearest(g, rgb);
-    return (uint8_t)g->nearest[at];
+    return n != m ? (n < m) - (n > m) : (*i > *j) - (*i < *j);
+}
+
+static long distance(uint32_t a, uint32_t b)
+{
+    long sum = 0;
+    for (int shift = 0; shift < 24; shift += 8) {
+        long d = (long)(a >> shift & 255) - (long)(b >> shift & 255);
+        sum += d * d;
+    }
+    return sum;
+}
+
+/* A colour for each bin, or for the 256 that have most pixels; the others take the nearest of those. The caller frees
+ * the palette, whose size is a power of 2. */
+static ColorMapObject *make_palette(struct gif_movie *g, const uint32_t *pixels, struct part part)
+{
+    int n, size = 2;
+    ColorMapObject *map;
+
+    count_colours(g, pixels, part);
+    qsort_r(g->used, (size_t)g->n_used, sizeof *g->used, more_pixels, g->bins);
+    n = g->n_used < PALETTE ? g->n_used : PALETTE;
+    while (size < n)
+        size *= 2;
+    map = GifMakeMapObject(size, NULL);
+    if (map == NULL)
+        mem_refused(0);
+    for (int i = 0; i < g->n_used; i++) {
+        struct bin *bin = &g->bins[g->used[i]];
+        bin->index = i < n ? i : 0;
+        for (int j = 1; i >= n && j < n; j++)
+            if (distance(bin->colour, g->bins[g->used[j]].colour) <
+                distance(bin->colour, g->bins[g->used[bin->index]].colour))
+                bin->index = j;
+        if (i < n)
+            map->Colors[i] = (GifColorType){.Red = (GifByteType)(bin->colour >> 16),
+                                            .Green = (GifByteType)(bin->colour >> 8),
+                                            .Blue = (GifByteType)bin->colour};
+    }
+    return map;
 }
 
 enum status gif_movie_create(struct gif_movie **ret_gif, struct strbuf *out, int width, int height, int fps,
                              struct error *err)
 {
     struct gif_movie *g = mem_alloc(sizeof *g);
-    GifColorType colours[PALETTE] = {{0}};
-    ColorMapObject *map;
     int code = 0;
 
     *ret_gif = g;
@@ -100,19 +129,12 @@ enum status gif_movie_create(struct gif_movie **ret_gif, struct strbuf *out, int
     g->delay = 100 / fps;
     g->before = mem_array2((size_t)height, (size_t)width, sizeof *g->before);
     g->row = mem_array((size_t)width, 1);
-    fill_palette(g);
-    for (int i = 0; i < g->n_colours; i++)
-        colours[i] = (GifColorType){.Red = (GifByteType)(g->palette[i] >> 16),
-                                    .Green = (GifByteType)(g->palette[i] >> 8),
-                                    .Blue = (GifByteType)g->palette[i]};
     g->file = EGifOpen(out, write_bytes, &code);
-    map = GifMakeMapObject(PALETTE, colours);
-    if (g->file == NULL || map == NULL)
+    if (g->file == NULL)
         mem_refused(0);
     EGifSetGifVersion(g->file, true); /* 89a, for delays */
-    code = EGifPutScreenDesc(g->file, width, height, 8, 0, map);
-    GifFreeMapObject(map);
-    if (code != GIF_OK || EGifPutExtensionLeader(g->file, APPLICATION_EXT_FUNC_CODE) != GIF_OK ||
+    if (EGifPutScreenDesc(g->file, width, height, 8, 0, NULL) != GIF_OK ||
+        EGifPutExtensionLeader(g->file, APPLICATION_EXT_FUNC_CODE) != GIF_OK ||
         EGifPutExtensionBlock(g->file, 11, "NETSCAPE2.0") != GIF_OK ||
         EGifPutExtensionBlock(g->file, 3, "\1\0\0") != GIF_OK || /* again and again */
         EGifPutExtensionTrailer(g->file) != GIF_OK)
@@ -121,24 +143,25 @@ enum status gif_movie_create(struct gif_movie **ret_gif, struct strbuf *out, int
 }
 
 /* The rectangle outside of which the frame is as the one before; at least a pixel. */
-static void changed_part(const struct gif_movie *g, const uint32_t *pixels, int *x0, int *y0, int *x1, int *y1)
+static struct part changed_part(const struct gif_movie *g, const uint32_t *pixels)
 {
-    *x0 = *y0 = 0, *x1 = *y1 = 1;
-    if (g->n_frames == 0) {
-        *x1 = g->width, *y1 = g->height;
-        return;
-    }
-    for (int y = 0, any = 0; y < g->height; y++)
+    struct part p = {0, 0, 1, 1};
+    bool any = false;
+
+    if (g->n_frames == 0)
+        return (struct part){0, 0, g->width, g->height};
+    for (int y = 0; y < g->height; y++)
         for (int x = 0; x < g->width; x++) {
             int at = y * g->width + x;
             if (pixels[at] == g->before[at])
                 continue;
-            *x0 = !any || x < *x0 ? x : *x0;
-            *x1 = !any || x >= *x1 ? x + 1 : *x1;
-            *y0 = any ? *y0 : y;
-            *y1 = y + 1;
-            any = 1;
+            p.x0 = !any || x < p.x0 ? x : p.x0;
+            p.x1 = !any || x >= p.x1 ? x + 1 : p.x1;
+            p.y0 = any ? p.y0 : y;
+            p.y1 = y + 1;
+            any = true;
         }
+    return p;
 }
 
 enum status gif_movie_add(struct gif_movie *g, const uint32_t *pixels, struct error *err)
@@ -147,18 +170,20 @@ enum status gif_movie_add(struct gif_movie *g, const uint32_t *pixels, struct er
         .DisposalMode = DISPOSE_DO_NOT, .DelayTime = g->delay, .TransparentColor = NO_TRANSPARENT_COLOR};
     GifByteType extension[4];
     size_t n = EGifGCBToExtension(&control, extension);
-    int x0, y0, x1, y1;
+    struct part part = changed_part(g, pixels);
+    ColorMapObject *map = make_palette(g, pixels, part);
+    int code = EGifPutExtension(g->file, GRAPHICS_EXT_FUNC_CODE, (int)n, extension);
 
-    changed_part(g, pixels, &x0, &y0, &x1, &y1);
-    if (EGifPutExtension(g->file, GRAPHICS_EXT_FUNC_CODE, (int)n, extension) != GIF_OK ||
-        EGifPutImageDesc(g->file, x0, y0, x1 - x0, y1 - y0, false, NULL) != GIF_OK)
-        return gif_fail(g, err);
-    for (int y = y0; y < y1; y++) {
-        for (int x = x0; x < x1; x++)
-            g->row[x - x0] = colour_index(g, pixels[y * g->width + x]);
-        if (EGifPutLine(g->file, g->row, x1 - x0) != GIF_OK)
-            return gif_fail(g, err);
+    if (code == GIF_OK)
+        code = EGifPutImageDesc(g->file, part.x0, part.y0, part.x1 - part.x0, part.y1 - part.y0, false, map);
+    GifFreeMapObject(map);
+    for (int y = part.y0; code == GIF_OK && y < part.y1; y++) {
+        for (int x = part.x0; x < part.x1; x++)
+            g->row[x - part.x0] = (uint8_t)g->bins[bin_of(pixels[y * g->width + x])].index;
+        code = EGifPutLine(g->file, g->row, part.x1 - part.x0);
     }
+    if (code != GIF_OK)
+        return gif_fail(g, err);
     memcpy(g->before, pixels, (size_t)g->width * (size_t)g->height * sizeof *pixels);
     g->n_frames++;
     return ST_OK;

@@ -1,5 +1,5 @@
-/* gif_movie.h - frames as an animated GIF in memory, by giflib: 256 colours, made of the pictures' own and of the steps
- * between each two of them, which smooth edges have. Only what differs from the frame before is written. */
+/* gif_movie.h - frames as an animated GIF in memory, by giflib. Only what differs from the frame before is written, with a
+ * palette of its own: up to 256 colours, all of them where no two have the same upper 5 bits of each channel. */
 #pragma once
 
 #include "base/base.h"

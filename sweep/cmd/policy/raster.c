@@ -46,7 +46,7 @@ struct raster {
 };
 
 /* --game-0 to --game-11 of web/assets/style.css. */
-const uint32_t raster_colours[ENV_COLOURS] = {0xf1f3f5, 0x2b3138, 0x0b64b8, 0xc2410c, 0x00755e, 0x7a1f5c,
+static const uint32_t colours[ENV_COLOURS] = {0xf1f3f5, 0x2b3138, 0x0b64b8, 0xc2410c, 0x00755e, 0x7a1f5c,
                                               0xb3363f, 0xd9752b, 0xe0b03a, 0x5a9a4a, 0x2f7fb5, 0xd3d7db};
 
 static int even_side(double side)
@@ -94,7 +94,7 @@ void raster_destroy(struct raster *r)
 
 static void set_colour(cairo_t *c, enum env_colour colour)
 {
-    uint32_t rgb = raster_colours[(int)colour >= 0 && colour < ENV_COLOURS ? colour : ENV_FOREGROUND];
+    uint32_t rgb = colours[(int)colour >= 0 && colour < ENV_COLOURS ? colour : ENV_FOREGROUND];
     cairo.set_source_rgb(c, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0);
 }
 

@@ -12,6 +12,3 @@ void raster_destroy(struct raster *raster); /* NULL is fine */
 void raster_draw(struct raster *raster, const struct env_picture *picture);
 /* (height, width) 0x00RRGGBB without gaps between rows, of the last picture; the raster's. */
 const uint32_t *raster_pixels(const struct raster *raster, int *ret_width, int *ret_height);
-
-/* 0x00RRGGBB of the roles that pictures have. */
-extern const uint32_t raster_colours[ENV_COLOURS];

@@ -439,9 +439,8 @@ def read_gif(path):
     data = path.read_bytes()
     equal(data[:6], b"GIF89a")
     width, height, flags = struct.unpack("<HHB", data[6:11])
-    n_colours = 2 << (flags & 7)
-    palette = [tuple(data[13 + 3 * i:16 + 3 * i]) for i in range(n_colours)]
-    at, frames, delays, loops, canvas = 13 + 3 * n_colours, [], [], False, [None] * (width * height)
+    equal(flags & 0x80, 0)  # each frame has a palette of its own
+    at, frames, delays, loops, canvas = 13, [], [], False, [None] * (width * height)
     while data[at] != 0x3b:
         if data[at] == 0x21:
             block, end = gif_blocks(data, at + 2)
@@ -450,8 +449,11 @@ def read_gif(path):
             at = end
             continue
         equal(data[at], 0x2c)
-        x, y, w, h, _, bits = struct.unpack("<HHHHBB", data[at + 1:at + 11])
-        block, at = gif_blocks(data, at + 11)
+        x, y, w, h, flags = struct.unpack("<HHHHB", data[at + 1:at + 10])
+        n_colours, at = 2 << (flags & 7), at + 10
+        palette = [tuple(data[at + 3 * i:at + 3 * i + 3]) for i in range(n_colours)]
+        bits, at = data[at + 3 * n_colours], at + 3 * n_colours + 1
+        block, at = gif_blocks(data, at)
         pixels = gif_pixels(block, bits, w * h)
         for row in range(h):
             canvas[(y + row) * width + x:(y + row) * width + x + w] = [palette[i] for i in pixels[row * w:(row + 1) * w]]
