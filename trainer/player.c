@@ -115,6 +115,7 @@ enum status player_step(struct player *p, struct player_frame *ret_frame, struct
     acting_step(&p->play, p->greedy);
     TRY(kern_download(kern, p->host_rewards, p->play.rewards, n * sizeof *p->host_rewards, err));
     TRY(kern_env_save(kern, p->play.games, p->state, err));
+    TRY(kern_sync(kern, err)); /* which reports a game that failed */
     acting_post(&p->play);
     for (size_t i = 0; i < n; i++)
         reward += (double)p->host_rewards[i] / (double)n;

@@ -15,9 +15,10 @@ import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, 
 
 TASK = json.loads(sys.argv[1])
 WHOLE = "biu"  # kinds of numpy's types: flags and whole numbers
+FILM = TASK.get("film", 0)  # pixels of a frame's longer side at most; 0: none is wanted
 LINE_MAX = 300  # bytes; of a traceback the program reads the end, which one line must not fill
 CHOICES_MAX = 65536  # of a Discrete: the network has weights for each one
-ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS, LATE, PLANES = 0, 1, 2, 8, 9, 10, 11, 12, 13  # in struct gym_line
+ASKED, AWAITED, COMMANDS, ANSWERED, ASLEEP, NOW, BUSY_NS, LATE, PLANES, HEIGHT, WIDTH = 0, 1, 2, 8, 9, 10, 11, 12, 13, 14, 15  # in struct gym_line
 
 
 class Refused(Exception):
@@ -56,7 +57,7 @@ def import_libraries():
 
 def keywords():
     try:
-        return dict(json.loads(TASK["kwargs"] or "{}"))
+        return {**dict(json.loads(TASK["kwargs"] or "{}")), **({"render_mode": "rgb_array"} if FILM else {})}
     except (ValueError, TypeError):
         raise Refused(f"env.kwargs is {TASK['kwargs']}; a JSON object is needed, like {{\"size\": 5}}") from None
 
@@ -100,6 +101,19 @@ def make_env(n=1):
         raise
 
 
+def frame_of(env):
+    """What it looks like now, (height, width, 3) of even sides, as an mp4 has; a large one is averaged in squares of pixels."""
+    modes = env.metadata.get("render_modes")
+    frame = env.render() if "rgb_array" in (modes or ()) else None
+    if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.shape[2:] == (3,) and min(frame.shape[:2]) > 1):
+        gave = frame if frame is None else f"an array {frame.shape} of {frame.dtype}" if isinstance(frame, np.ndarray) else type(frame).__name__
+        raise Refused("a video needs an image (height, width, 3) of uint8 from its render() in render_mode \"rgb_array\"; its "
+                      f"metadata[\"render_modes\"] is {modes}" + (f", and render() gave {gave}" if "rgb_array" in (modes or ()) else ""))
+    by = -(-max(frame.shape) // FILM)
+    height, width = (max(side // by // 2 * 2, 2) for side in frame.shape[:2])
+    return frame[:height * by, :width * by].reshape(height, by, width, by, 3).mean((1, 3)).astype(np.uint8)
+
+
 def refuse_arguments(error):
     """A TypeError of the call itself, before any code of the environment ran, is the user's to put right; any other is the environment's own."""
     place = (error.__cause__ or error).__traceback__
@@ -107,7 +121,8 @@ def refuse_arguments(error):
         if place.tb_frame.f_code.co_filename not in ("<string>", gymnasium.envs.registration.__file__):
             return
         place = place.tb_next
-    raise Refused(f"{error}; env.kwargs gives it arguments, as a JSON object") from None
+    raise Refused(f"{error}; " + ("a video needs the argument render_mode, and \"rgb_array\" in metadata[\"render_modes\"]" if FILM
+                                  else "env.kwargs gives it arguments, as a JSON object")) from None
 
 
 def threads(n):
@@ -535,6 +550,8 @@ def describe(env):
         raise Refused(f"its observations are {seen}: no numbers to learn from")
     if not heads:
         raise Refused(f"its actions are {acts}: there is nothing to choose")
+    if FILM and env.reset(seed=0):
+        frame_of(env)
     return {"n_bytes": narrow, "n_floats": wide, "heads": heads, "grid": grid_of(seen), "left_out": left_out}
 
 
@@ -636,8 +653,14 @@ class Instances(Share):
             size, bind = observation(env.observation_space, [])
             self.action, self.numbers = action(env.action_space, heads), any(head[0] == 0 for head in heads)
             self.fits(env.observation_space, size, heads, i)
-            self.rows.append((env, env.reset, env.step, bind(*(half[i] for half in self.seen)),
-                              bind(*(half[i] for half in self.last))))
+            step = (lambda act, env=env: self.show(env, env.step(act))) if FILM else env.step
+            self.rows.append((env, env.reset, step, bind(*(half[i] for half in self.seen)), bind(*(half[i] for half in self.last))))
+
+    def show(self, env, gave=None):  # before the reset that follows an episode's end
+        frame = frame_of(env)
+        self.line[HEIGHT], self.line[WIDTH] = frame.shape[:2]
+        self.frame[:frame.size] = frame.reshape(-1)
+        return gave
 
     def mine(self, first, end):  # the numbers of its instances in [first, end)
         return range(first + (self.process - first) % self.stride, end, self.stride)
@@ -646,7 +669,7 @@ class Instances(Share):
         self.seed_others()
         for i in self.mine(first, end):
             self.line[NOW] = i
-            _, reset, _, put, _ = self.rows[i // self.stride]
+            env, reset, _, put, _ = self.rows[i // self.stride]
             gave = None
             try:
                 gave = reset(seed=int(self.seeds[i]))
@@ -655,6 +678,8 @@ class Instances(Share):
             except Exception as error:
                 blame(error, "reset", gave)
                 raise
+            if FILM:
+                self.show(env)
 
     def step(self, first, end):
         begun, mine, rewards, terms, truncs = time.perf_counter_ns(), self.mine(first, end), [], [], []

@@ -180,11 +180,12 @@ static enum status check_settings(const char *id, const struct gym_settings *s, 
     return ST_OK;
 }
 
-static enum status ask_shape(const char *name, const struct gym_settings *s, struct env_shape *ret_shape,
+static enum status ask_shape(const struct env_def *def, const struct gym_settings *s, struct env_shape *ret_shape,
                              struct error *err)
 {
+    const char *name = def->name;
     struct gym_helper helper = GYM_HELPER_NONE;
-    cJSON *task = gym_task(name, s, 0);
+    cJSON *task = gym_task(def, s, 0);
     char *text = json_print(task, false), description[DESCRIPTION_BYTES];
     enum status rc = check_settings(name, s, err);
 
@@ -217,7 +218,7 @@ static enum status gym_shape(const struct env_def *def, const void *settings, st
     if (i < env->n_shapes) {
         *ret_shape = env->shapes[i].shape;
     } else {
-        rc = ask_shape(def->name, settings, ret_shape, err);
+        rc = ask_shape(def, settings, ret_shape, err);
         if (rc == ST_OK && env->n_shapes < SHAPES_MAX)
             env->shapes[env->n_shapes++] =
                 (struct known_shape){.settings = *(const struct gym_settings *)settings, .shape = *ret_shape};
@@ -228,7 +229,7 @@ static enum status gym_shape(const struct env_def *def, const void *settings, st
 
 /* ---- by name ---- */
 
-static struct gym_env *make(const char *name)
+static struct gym_env *make(const char *name, bool film)
 {
     struct gym_env *env = mem_alloc(sizeof *env);
     size_t size = strlen(name) + 40;
@@ -260,27 +261,52 @@ static struct gym_env *make(const char *name)
         .number_names = env->names,
         .take_numbers = gym_batch_take_numbers,
     };
+    if (film) { /* nothing loads it */
+        env->def.saved_bytes = gym_batch_film_bytes;
+        env->def.save = gym_batch_film_save;
+    }
     return env;
+}
+
+static const struct env_def *find(const char *name, bool film)
+{
+    struct gym_env *env;
+
+    pthread_mutex_lock(&lock);
+    for (env = gym_envs; env != NULL && (strcmp(env->def.name, name) != 0 || (env->def.save != NULL) != film);)
+        env = env->next;
+    if (env == NULL) {
+        env = make(name, film);
+        env->next = gym_envs;
+        gym_envs = env;
+    }
+    pthread_mutex_unlock(&lock);
+    return &env->def;
+}
+
+enum status gym_film(const char *name, const void *settings, const struct env_def **ret_def, struct error *err)
+{
+    struct env_shape shape = {0};
+
+    if (strncmp(name, GYM_POOL_PREFIX, strlen(GYM_POOL_PREFIX)) == 0)
+        return FAIL(err, ST_CONFIG, "%s: EnvPool gives no frames; a video shows a single environment of Gymnasium",
+                    name);
+    if (gym_is_vector(name, settings))
+        return FAIL(err, ST_CONFIG,
+                    "%s: a video shows a single environment, which env.vector does not step; --env.vector false does, "
+                    "where its observations are the same",
+                    name);
+    *ret_def = find(name, true);
+    return env_def_check(*ret_def, settings, 1, &shape, err);
 }
 
 enum status gym_open(const char *name, const struct env_def **ret_def, struct error *err)
 {
-    struct gym_env *env;
-
     if (strchr(name, ':')[1] == '\0')
         return FAIL(err, ST_CONFIG,
                     "'%s' names no environment; an id of Gymnasium follows, like gym:CartPole-v1, or "
                     "gym:my_module:MyEnv for one of your own",
                     name);
-    pthread_mutex_lock(&lock);
-    for (env = gym_envs; env != NULL && strcmp(env->def.name, name) != 0;)
-        env = env->next;
-    if (env == NULL) {
-        env = make(name);
-        env->next = gym_envs;
-        gym_envs = env;
-    }
-    pthread_mutex_unlock(&lock);
-    *ret_def = &env->def;
+    *ret_def = find(name, false);
     return ST_OK;
 }

@@ -18,5 +18,9 @@ bool gym_shares_stream(const struct env_def *def, const void *settings);
 /* The numbers that env.info names become metrics of the table, env/NAME; others that it has had before stay. Any
  * thread. */
 void gym_name_numbers(const struct env_def *def, const void *settings);
+/* For a film: the same environment, of one instance, whose saved bytes (player_state) are a struct gym_frame. Fails where
+ * it gives no frames. */
+enum status gym_film(const char *name, const void *settings, const struct env_def **ret_def,
+                     struct error *err) MUST_USE;
 /* Starts no process. The table stays until this process ends. Any thread. */
 enum status gym_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;

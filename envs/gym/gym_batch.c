@@ -44,6 +44,7 @@ struct gym_batch {
     uint8_t *terms, *truncs; /* (n) */
     uint64_t *seeds; /* (n) */
     struct gym_line *lines; /* (n_helpers) */
+    uint8_t *frame; /* (height, width, 3) of a film */
 };
 
 static bool is_pool(const char *name)
@@ -58,8 +59,14 @@ size_t gym_processes(const char *name, const struct gym_settings *settings, cons
     return !gym_is_vector(name, settings) ? machine_cores() : shape->height > 0 ? 2 : 1;
 }
 
-cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
+static bool is_filmed(const struct env_def *def)
 {
+    return def->save != NULL;
+}
+
+cJSON *gym_task(const struct env_def *def, const struct gym_settings *settings, size_t n)
+{
+    const char *name = def->name;
     cJSON *task = cJSON_CreateObject();
 
     json_add_str(task, "id", strchr(name, ':') + 1);
@@ -70,12 +77,13 @@ cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n)
     json_add_f64(task, "byte_scale", settings->byte_scale);
     json_add_i64(task, "n", (int64_t)n);
     json_add_i64(task, "cores", (int64_t)machine_cores());
+    json_add_i64(task, "film", is_filmed(def) ? GYM_FRAME_SIDE : 0);
     return task;
 }
 
 /* ---- memory ---- */
 
-enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, INFO, TERMS, TRUNCS, SEEDS, LINES, N_TENSORS };
+enum { ACTIONS, REALS, OBS, FINAL_OBS, REWARDS, INFO, TERMS, TRUNCS, SEEDS, LINES, FRAME, N_TENSORS };
 
 struct tensor {
     const char *name, *dtype;
@@ -98,11 +106,12 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
         [TRUNCS] = {"truncs", "u1", 1, b->n, 0},
         [SEEDS] = {"seeds", "<u8", 8, b->n, 0},
         [LINES] = {"lines", "<i8", 8, b->n_helpers, sizeof *b->lines / 8},
+        [FRAME] = {"frame", "u1", 1, 3 * GYM_FRAME_SIDE * GYM_FRAME_SIDE, 0}, /* of a film */
     };
     cJSON *list = cJSON_AddArrayToObject(task, "tensors");
-    size_t at[N_TENSORS];
+    size_t at[N_TENSORS] = {0};
 
-    for (int i = 0; i < N_TENSORS; i++) {
+    for (int i = 0; i < N_TENSORS - !is_filmed(b->def); i++) {
         const struct tensor *t = &tensors[i];
         cJSON *row = cJSON_CreateArray();
         size_t columns = t->columns > 0 ? t->columns : 1;
@@ -132,6 +141,7 @@ static enum status make_memory(struct gym_batch *b, cJSON *task, struct error *e
     b->truncs = (uint8_t *)(b->memory + at[TRUNCS]);
     b->seeds = (uint64_t *)(b->memory + at[SEEDS]);
     b->lines = (struct gym_line *)(b->memory + at[LINES]);
+    b->frame = (uint8_t *)(b->memory + at[FRAME]);
     return ST_OK;
 fail:
     b->memory = NULL;
@@ -196,7 +206,7 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
         b->helpers[h] = GYM_HELPER_NONE;
     b->tracks = mem_array(n_envs, sizeof *b->tracks);
     b->ends = mem_array(n_envs, 1);
-    task = gym_task(def->name, settings, n_envs);
+    task = gym_task(def, settings, n_envs);
     json_add_i64(task, "n_bytes", (int64_t)b->n_bytes);
     json_add_i64(task, "n_floats", (int64_t)b->n_floats);
     THEN(rc, make_memory(b, task, err));
@@ -483,4 +493,29 @@ void gym_batch_step(const void *settings, void *states, struct env_log *logs, co
         if (b->truncs[i] != 0)
             copy_rows(b, (char *)io->final_obs, b->final_obs, i, i + 1);
     keep_log(b, logs, from, to);
+}
+
+size_t gym_batch_film_bytes(const void *states, size_t n_envs)
+{
+    (void)states, (void)n_envs;
+    return sizeof(struct gym_frame);
+}
+
+/* Its process is the user's. */
+static int32_t side_of(int64_t written)
+{
+    return (int32_t)(written < 0 ? 0 : written > GYM_FRAME_SIDE ? GYM_FRAME_SIDE : written);
+}
+
+void gym_batch_film_save(const void *states, size_t n_envs, void *bytes)
+{
+    const struct gym_batch *b = states;
+    struct gym_frame *frame = bytes;
+
+    (void)n_envs;
+    frame->height = side_of(b->lines[0].height);
+    frame->width = side_of(b->lines[0].width);
+    for (int i = 0; i < frame->height * frame->width; i++)
+        frame->pixels[i] =
+            (uint32_t)b->frame[3 * i] << 16 | (uint32_t)b->frame[3 * i + 1] << 8 | (uint32_t)b->frame[3 * i + 2];
 }

@@ -28,7 +28,7 @@ bool gym_is_vector(const char *name, const struct gym_settings *settings);
 size_t gym_processes(const char *name, const struct gym_settings *settings, const struct env_shape *shape);
 
 /* The task of a helper that makes no instance, but describes one: n = 0. Caller deletes. */
-cJSON *gym_task(const char *name, const struct gym_settings *settings, size_t n);
+cJSON *gym_task(const struct env_def *def, const struct gym_settings *settings, size_t n);
 
 enum status gym_batch_open(const struct env_def *def, const void *settings, size_t n_envs, void **ret_states,
                            struct error *err) MUST_USE;
@@ -40,4 +40,6 @@ void gym_batch_step(const void *settings, void *states, struct env_log *logs, co
                     size_t to);
 double gym_batch_take_numbers(void *states, size_t n_envs, double *ret_sums);
 double gym_batch_outside_s(const void *states);
+size_t gym_batch_film_bytes(const void *states, size_t n_envs);
+void gym_batch_film_save(const void *states, size_t n_envs, void *bytes);
 enum status gym_batch_failed(const void *states, struct error *err) MUST_USE;

@@ -19,7 +19,7 @@ struct gym_line {
     int64_t busy_ns; /* of all steps since the reset */
     int64_t late; /* 1: an instance is reset in the step after the one that ended its episode */
     int64_t planes; /* 1: the image that begins an observation has its channels first */
-    int64_t unused[2];
+    int64_t height, width; /* of the frame of a film */
 };
 
 struct gym_helper {

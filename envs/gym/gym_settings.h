@@ -17,6 +17,13 @@ struct gym_settings {
     char unused[7]; /* settings compare as bytes */
 };
 
+#define GYM_FRAME_SIDE 640 /* of larger frames each pixel is a mean */
+/* After the last step of an episode too, and not of the next one's first observation. */
+struct gym_frame {
+    int32_t height, width; /* even */
+    uint32_t pixels[GYM_FRAME_SIDE * GYM_FRAME_SIDE]; /* (height, width) 0x00RRGGBB */
+};
+
 /* Can a score be scaled to perf? Else perf is NaN. */
 static inline bool gym_has_range(const struct gym_settings *settings)
 {

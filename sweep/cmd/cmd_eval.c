@@ -74,7 +74,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     struct eval_result r;
 
     TRY(load_config(e, checkpoint, err));
-    TRY(video_check(&e->video, e->setup->env, err));
+    TRY(video_check(&e->video, e->setup, err));
     fill_settings(e);
     TRY(session_open(&e->session, e->setup, err));
     TRY(trainer_load_weights(e->session.trainer, checkpoint, err));
@@ -91,7 +91,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
         evaluate_print(e->setup->env, &r);
     e->video.seed = e->settings.seed;
     e->video.greedy = e->settings.greedy;
-    return video_make(checkpoint, &e->video, err);
+    return video_make(checkpoint, &e->video, e->setup, err);
 }
 
 enum status cmd_eval(int argc, char **argv, struct error *err)

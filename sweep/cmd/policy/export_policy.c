@@ -1,17 +1,25 @@
 /* export_policy.c - see export_policy.h. */
 #include "sweep/cmd/policy/export_policy.h"
 
+#include "base/config/config.h"
 #include "base/os/file.h"
 #include "base/text/strbuf.h"
 #include "base/text/words.h"
+#include "envs/plugin/library.h"
+#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
-#include "sweep/cmd/policy/checkpoint_player.h"
 #include "trainer/trainer.h"
 
 #define POLICY_MAX_BYTES (((size_t)1 << 31) - 1) /* of a message of Protocol Buffers */
 #define SAMPLE_STEPS 64
 #define SAMPLE_SEED 1
+
+struct checkpoint_player {
+    struct setup *setup; /* owned, as all */
+    struct kern *kern;
+    struct player *player;
+};
 
 static const char *const words[] = {
     [POLICY_ONNX] = "onnx", [POLICY_SAFETENSORS] = "safetensors", [POLICY_HEADER] = "header"};
@@ -78,6 +86,30 @@ static enum status write_samples(struct checkpoint_player *p, const char *path, 
     return rc;
 }
 
+/* The checkpoint's policy on one game of its own, on the CPU. Closed also after a failure. */
+static enum status open_player(struct checkpoint_player *p, const char *checkpoint, struct error *err)
+{
+    const struct kern_settings cpu = {.kind = KERN_CPU, .n_threads = 1};
+    MEM_LOCAL char *text = NULL;
+
+    env_libraries_run();
+    TRY(setup_create(&p->setup, err));
+    TRY(checkpoint_read_config(checkpoint, &text, err));
+    TRY(config_load_text(p->setup->config, checkpoint, text, err));
+    TRY(setup_finish(p->setup, err));
+    p->setup->train.precision = TRAIN_PRECISION_AUTO; /* trained on whatever, played on a CPU */
+    TRY(kern_open(&p->kern, &cpu, err));
+    return player_create(&p->player, p->kern, p->setup->env, p->setup->env_settings, &p->setup->policy,
+                         &p->setup->train, checkpoint, SAMPLE_SEED, false, err);
+}
+
+static void close_player(struct checkpoint_player *p)
+{
+    player_destroy(p->player);
+    kern_close(p->kern);
+    setup_destroy(p->setup);
+}
+
 enum status export_policy(const char *checkpoint, const char *format, const char *path, const char *samples,
                           struct error *err)
 {
@@ -90,10 +122,10 @@ enum status export_policy(const char *checkpoint, const char *format, const char
         TRY(check_output(path, OUTPUT_OTHER, &checkpoint, 1, err));
     if (samples != NULL)
         TRY(check_output(samples, OUTPUT_OTHER, (const char *const[]){checkpoint, path}, 2, err));
-    rc = checkpoint_player_open(&p, checkpoint, SAMPLE_SEED, false, err);
+    rc = open_player(&p, checkpoint, err);
     THEN(rc, write_policy(&p, form, checkpoint, path, err));
     if (rc == ST_OK && samples != NULL)
         rc = write_samples(&p, samples, err);
-    checkpoint_player_close(&p);
+    close_player(&p);
     return rc;
 }

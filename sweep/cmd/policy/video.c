@@ -5,37 +5,60 @@
 
 #ifdef TRAWL_VIDEO
 #include "envs/envs.h"
+#include "envs/gym/gym.h"
+#include "kernels/kernels.h"
 #include "study/setup/setup.h"
-#include "sweep/cmd/policy/checkpoint_player.h"
 #include "sweep/cmd/policy/movie.h"
 #include "sweep/cmd/policy/raster.h"
 #include "trainer/trainer.h"
 
 struct video {
     const struct video_settings *set;
-    struct checkpoint_player game;
+    const struct setup *setup;
+    const struct env_def *env; /* of Gymnasium: one that gives frames */
+    struct kern *kern;
+    struct player *player;
     struct env_picture picture;
-    struct raster *raster;
+    struct raster *raster; /* NULL of Gymnasium */
+    const uint32_t *pixels; /* (height, width) 0x00RRGGBB of the last picture or frame; borrowed */
+    int width, height;
     struct movie *movie;
 };
 
-static void draw(struct video *v)
+static bool gives_frames(const struct video *v)
 {
-    const struct setup *s = v->game.setup;
+    return env_is_gym(v->env->name);
+}
 
-    env_draw(s->env, s->env_settings, player_state(v->game.player), &v->picture);
-    if (v->raster != NULL)
+/* Of the player's state as it is now. */
+static enum status draw(struct video *v, struct error *err)
+{
+    const void *state = player_state(v->player);
+    int width = v->width, height = v->height;
+
+    if (gives_frames(v)) {
+        const struct gym_frame *frame = state;
+        v->pixels = frame->pixels;
+        v->width = frame->width, v->height = frame->height;
+    } else {
+        env_draw(v->env, v->setup->env_settings, state, &v->picture);
+        if (v->raster == NULL)
+            TRY(raster_create(&v->raster, v->picture.width, v->picture.height, err));
         raster_draw(v->raster, &v->picture);
+        v->pixels = raster_pixels(v->raster, &v->width, &v->height);
+    }
+    if (v->movie != NULL && (v->width != width || v->height != height))
+        return FAIL(err, ST_CONFIG,
+                    "%s: a frame has %d x %d pixels, the one before %d x %d; those of a video are equal", v->env->name,
+                    v->width, v->height, width, height);
+    return ST_OK;
 }
 
 static enum status add_frame(struct video *v, struct error *err)
 {
-    int width, height;
-    const uint32_t *pixels = raster_pixels(v->raster, &width, &height);
-
     if (v->movie == NULL)
-        TRY(movie_create(&v->movie, v->set->path, width, height, err));
-    return movie_add(v->movie, pixels, err);
+        TRY(movie_create(&v->movie, v->set->path, v->width, v->height, err));
+    return movie_add(v->movie, v->pixels, err);
 }
 
 /* An episode; where agents end alone, until as many decisions have ended some as there are agents. */
@@ -46,18 +69,16 @@ static enum status play(struct video *v, struct error *err)
     int64_t i, left;
     bool alone;
 
-    TRY(env_def_check(v->game.setup->env, v->game.setup->env_settings, 1, &shape, err));
+    TRY(env_def_check(v->env, v->setup->env_settings, 1, &shape, err));
     alone = shape.agents_end && shape.n_agents > 1;
     left = alone ? shape.n_agents : 1;
-    draw(v); /* for its size */
-    TRY(raster_create(&v->raster, v->picture.width, v->picture.height, err));
-    draw(v);
+    TRY(draw(v, err));
     TRY(add_frame(v, err));
     for (i = 0; i < v->set->steps && left > 0; i++) {
-        TRY(player_step(v->game.player, &frame, err));
+        TRY(player_step(v->player, &frame, err));
         left -= frame.ended;
-        if (!frame.ended || alone) /* else the state is that of the next episode */
-            draw(v);
+        if (!frame.ended || alone || gives_frames(v)) /* else the state is that of the next episode */
+            TRY(draw(v, err));
         TRY(add_frame(v, err));
     }
     TRY(movie_finish(v->movie, err));
@@ -77,31 +98,52 @@ enum status video_open(struct error *err)
     return raster_open(err);
 }
 
-enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err)
+enum status video_check(const struct video_settings *settings, const struct setup *setup, struct error *err)
 {
+    const struct env_def *env = setup->env;
+
     if (settings->path == NULL)
         return ST_OK;
     if (settings->steps < 1)
         return FAIL(err, ST_USAGE, "--video-steps %lld: a video has at least 1", (long long)settings->steps);
-    if (env->draw == NULL)
+    if (env_is_gym(env->name))
+        TRY(gym_film(env->name, setup->env_settings, &env, err));
+    else if (env->draw == NULL)
         return FAIL(err, ST_CONFIG, "--video: %s draws no picture", env->name);
     TRY(movie_check(settings->path, err));
     TRY(video_open(err));
     return check_output(settings->path, OUTPUT_OTHER, NULL, 0, err);
 }
 
-enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err)
+static enum status open_player(struct video *v, const char *checkpoint, struct error *err)
 {
-    struct video v = {.set = settings};
+    const struct kern_settings cpu = {.kind = KERN_CPU, .n_threads = 1};
+    const struct setup *s = v->setup;
+    struct train_settings train = s->train;
+
+    train.precision = TRAIN_PRECISION_AUTO; /* trained on whatever, played on a CPU */
+    v->env = s->env;
+    if (env_is_gym(v->env->name))
+        TRY(gym_film(v->env->name, s->env_settings, &v->env, err));
+    TRY(kern_open(&v->kern, &cpu, err));
+    return player_create(&v->player, v->kern, v->env, s->env_settings, &s->policy, &train, checkpoint, v->set->seed,
+                         v->set->greedy, err);
+}
+
+enum status video_make(const char *checkpoint, const struct video_settings *settings, const struct setup *setup,
+                       struct error *err)
+{
+    struct video v = {.set = settings, .setup = setup};
     enum status rc;
 
     if (settings->path == NULL)
         return ST_OK;
-    rc = checkpoint_player_open(&v.game, checkpoint, settings->seed, settings->greedy, err);
+    rc = open_player(&v, checkpoint, err);
     THEN(rc, play(&v, err));
     movie_destroy(v.movie);
     raster_destroy(v.raster);
-    checkpoint_player_close(&v.game);
+    player_destroy(v.player);
+    kern_close(v.kern);
     return rc;
 }
 #else
@@ -112,15 +154,16 @@ enum status video_open(struct error *err)
                 "libgif-dev and build it again");
 }
 
-enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err)
+enum status video_check(const struct video_settings *settings, const struct setup *setup, struct error *err)
 {
-    (void)env;
+    (void)setup;
     return settings->path == NULL ? ST_OK : video_open(err);
 }
 
-enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err)
+enum status video_make(const char *checkpoint, const struct video_settings *settings, const struct setup *setup,
+                       struct error *err)
 {
     (void)checkpoint;
-    return video_check(settings, NULL, err);
+    return video_check(settings, setup, err);
 }
 #endif

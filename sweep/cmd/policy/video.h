@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-struct env_def;
+struct setup;
 
 struct video_settings {
     const char *path; /* NULL: none is wanted */
@@ -13,6 +13,7 @@ struct video_settings {
 };
 enum status video_open(struct error *err) MUST_USE; /* cairo, which a video opens too */
 /* Before an evaluation that takes long: does the game draw itself, is cairo there, can the file be written? */
-enum status video_check(const struct video_settings *settings, const struct env_def *env, struct error *err) MUST_USE;
+enum status video_check(const struct video_settings *settings, const struct setup *setup, struct error *err) MUST_USE;
 /* The first episode, or as much of it as `steps` are. */
-enum status video_make(const char *checkpoint, const struct video_settings *settings, struct error *err) MUST_USE;
+enum status video_make(const char *checkpoint, const struct video_settings *settings, const struct setup *setup,
+                       struct error *err) MUST_USE;

@@ -11,6 +11,7 @@ import subprocess
 
 import tap
 from tap import equal, fails, run, write
+from test_gym import TINY, gone, mine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 HEADER = ROOT / "trainer" / "export"
@@ -514,6 +515,64 @@ def test_an_mp4_goes_through_ffmpeg(folder):
     fails("eval", "it.ckpt", "--video", "it.avi", code=2, says=[".gif", ".mp4"], cwd=folder)
     fails("eval", "it.ckpt", "--video", "it.gif", "--video-steps", "0", code=2, says="at least 1", cwd=folder)
     equal(sorted(path.name for path in folder.iterdir()), ["bin", "it.ckpt", "said"])
+
+
+FILMED = '''
+import boards, numpy as np
+
+
+class Filmed(boards.Guess):
+    """A frame is of one colour, the step's; a large one of three columns again and again."""
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, size=(6, 9), render_mode=None, fault=None):
+        super().__init__()
+        self.size, self.render_mode, self.wrong = size, render_mode, fault
+
+    def render(self):
+        assert self.render_mode == "rgb_array"
+        frame = np.empty((*self.size, 3), np.uint8)
+        frame[:] = 20 * self.at, 200, 0
+        if self.size[1] > 640:
+            frame[:, :, 2] = np.arange(self.size[1]) % 3 * 3
+        if self.wrong == "render" and self.at == 3:
+            raise RuntimeError("no paint")
+        return frame.astype(self.wrong) if self.wrong == "float" else frame[:len(frame) - 2 * (self.wrong == "size" and self.at == 3)]
+
+
+class Said(boards.Guess):
+    metadata = {"render_modes": ["ansi"]}
+
+    def __init__(self, render_mode=None):
+        super().__init__()
+'''
+
+
+def test_a_video_of_gymnasium(folder):
+    """Each frame that it renders, the last one of the episode too; what cannot be filmed is said before the evaluation."""
+    python = mine(folder)
+    write(folder, "films.py", FILMED)
+    run("train", "gym:films:Filmed", *python, *TINY, "-q", "-o", "it.ckpt", cwd=folder)
+    env = with_ffmpeg(folder, 'echo "$*" >said; for last; do :; done; cat >"$last"')
+    _, said = run("eval", "it.ckpt", "-n", 2, "--video", "it.gif", cwd=folder)
+    assert "an episode of 8 steps" in said, said
+    width, height, frames, _, _ = read_gif(folder / "it.gif")
+    equal((width, height), (8, 6))  # of even sides
+    equal(frames, [[(20 * at, 200, 0)] * 48 for at in range(9)])
+    run("eval", "it.ckpt", "-n", 2, "--video", "it.mp4", "--env.kwargs", '{"size": [20, 1281]}', cwd=folder, env=env)
+    assert " -s 426x6 " in (folder / "said").read_text()  # each pixel is the mean of 3 x 3
+    equal((folder / "it.mp4").read_bytes(), b"".join(bytes([3, 200, 20 * at, 0]) * 426 * 6 for at in range(9)))
+    film = ["eval", "it.ckpt", "-n", 2, "--video", "no.gif", "--env.kwargs"]
+    fails(*film, '{"fault": "render"}', code=1, says=["gym:films:Filmed", "no paint", "in the step of instance 0"], cwd=folder)
+    fails(*film, '{"fault": "size"}', code=2, says="a frame has 8 x 4 pixels, the one before 8 x 6", cwd=folder)
+    said = fails(*film, '{"fault": "float"}', code=2, says="is ['rgb_array'], and render() gave an array (6, 9, 3) of float64", cwd=folder)
+    assert "score" not in said, said
+    fails(*film[:-1], "--env.vector", "true", code=2, says=["shows a single environment", "--env.vector false"], cwd=folder)
+    for game, text in (("gym:boards:Guess-v3", ["unexpected keyword argument 'render_mode'", "a video needs the argument render_mode"]),
+                       ("gym:films:Said", ["metadata[\"render_modes\"] is ['ansi']"])):
+        fails(*film[:-1], "--env.name", game, code=2, says=[game, *text], cwd=folder)
+    assert not list(folder.glob("no.gif*"))
+    gone(folder)
 
 
 ASK_ONNX = '''
