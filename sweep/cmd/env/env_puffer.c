@@ -170,7 +170,8 @@ static void warn_without_value(const struct options *options, const struct confi
                  list.text, places, first, first);
 }
 
-/* A game of the newer form may name the type of its observations after it has included what uses the name. */
+/* A game of the newer form may name the type of its observations after it has included what uses the name; precision_t
+ * is that of PufferLib's CUDA trainer, in a branch of an #if that no other compiler takes. */
 static void add_late_type(const char *text, struct strbuf *sb)
 {
     const char *late = strstr(text, "#include \"pufferenv.h\""), *end;
@@ -179,7 +180,8 @@ static void add_late_type(const char *text, struct strbuf *sb)
         late += strlen("typedef ");
         for (end = late; is_word(*end) || *end == ' '; end++)
             ;
-        if (*end == ';' && end - late > 6 && strncmp(end - 6, " obs_t", 6) == 0)
+        if (*end == ';' && end - late > 6 && strncmp(end - 6, " obs_t", 6) == 0 &&
+            strncmp(late, "precision_t ", 12) != 0)
             strbuf_addf(sb, "typedef %.*s;\n", (int)(end - late), late);
     }
 }
@@ -233,6 +235,13 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
                     "env build: %s includes no vecenv.h, as the binding of a game for PufferLib 4.0 does%s; "
                     "docs/own-games.md names the forms that can be built",
                     path, strstr(text, "env_binding.h") != NULL ? " (it includes 3.0's env_binding.h)" : "");
+    if (strstr(text, "pufferenv.h") != NULL && !has_text(dir, " obs_t;", "define obs_t") &&
+        !has_text(dir, "\"../", "\"../"))
+        return FAIL(
+            err, ST_CONFIG,
+            "env build: no header of %s defines obs_t, the type of its observations: write `typedef float obs_t;` "
+            "above #include \"pufferenv.h\"",
+            dir);
     find_options(text, &options);
     config = config_create();
     rc = load_config(config, dir, name, &places, err);

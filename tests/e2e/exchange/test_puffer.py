@@ -375,7 +375,11 @@ def test_what_else_the_newer_form_allows(folder):
     os.makedirs(game)
     write(game, "drift.h", """
 #include "pufferenv.h"
+#if defined(from_float) && !defined(PRECISION_FLOAT)
+typedef precision_t obs_t;
+#else
 typedef float obs_t;
+#endif
 #define OBS_SIZE 1
 #define NUM_ATNS 1
 #define ACT_SIZES {1}
@@ -426,3 +430,5 @@ void puf_log(Log *log, Dict *out) { dict_set(out, "score", log->score); dict_set
     write(game, "drift.h", (game / "drift.h").read_text().replace("observations[0] = 0.5f;", "observations[0] = env->agents[0].observations[1] = 0.5f;"))
     run("env", "build", game, cwd=folder)
     assert "writes more observations than its OBS_SIZE of 1" in run("env", "check", "./drift.so", code=1, cwd=folder)[1]
+    write(game, "drift.h", (game / "drift.h").read_text().replace(" obs_t;", " seen_t;"))
+    fails("env", "build", game, code=2, says="write `typedef float obs_t;` above #include", cwd=folder)
