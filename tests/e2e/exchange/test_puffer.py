@@ -254,8 +254,34 @@ typedef struct { float *observations, *actions, *rewards, *terminals; Log log; i
 static void at(Vector3 a, float x, float y, float z) { if (Vector3Distance(a, (Vector3){x, y, z}) > 1e-4f) abort(); }
 static void same(Matrix a, Matrix b) { float16 u = MatrixToFloatV(a), v = MatrixToFloatV(b); for (int i = 0; i < 16; i++) if (fabsf(u.v[i] - v.v[i]) > 1e-4f) abort(); }
 static void yes(bool is) { if (!is) abort(); }
+static void hits(RayCollision c, float distance, Vector3 point, Vector3 normal)
+{
+    yes(c.hit && fabsf(c.distance - distance) < 1e-4f), at(c.point, point.x, point.y, point.z), at(c.normal, normal.x, normal.y, normal.z);
+}
+static void check_rays(void)
+{
+    Ray in = {{0.5f, 0.25f, -5}, {0, 0, 1}}, middle = {{0.5f, 0.25f, 0}, {0, 0, 1}}, away = {{0.5f, 0.25f, 5}, {0, 0, 1}}, past = {{3, 0, -5}, {0, 0, 1}};
+    Ray slanted = {{-2, 0, 0.5f}, {0.6f, 0.8f, 0}}, level = {{-5, 0.25f, 0}, {1, 0, 0}};
+    Vector3 o = {0.5f, 0.25f, 0}, back = {0, 0, -1}, a = {0, 0, 1}, b = {2, 0, 1}, c = {2, 2, 1}, d = {0, 2, 1};
+    BoundingBox box = {{-1, -1, -1}, {1, 1, 1}};
+    hits(GetRayCollisionSphere(in, o, 2), 3, (Vector3){0.5f, 0.25f, -2}, back);
+    hits(GetRayCollisionSphere(middle, o, 2), 2, (Vector3){0.5f, 0.25f, 2}, back);
+    hits(GetRayCollisionSphere((Ray){{-5, 3, 0}, {1, 0, 0}}, (Vector3){0, 0, 0}, 5), 1, (Vector3){-4, 3, 0}, (Vector3){-0.8f, 0.6f, 0});
+    yes(!GetRayCollisionSphere(past, o, 2).hit);
+    hits(GetRayCollisionBox(in, box), 4, (Vector3){0.5f, 0.25f, -1}, back);
+    hits(GetRayCollisionBox(middle, box), 1, (Vector3){0.5f, 0.25f, 1}, back);
+    hits(GetRayCollisionBox((Ray){{-1.6f, -0.6f, 0.5f}, {0.8f, 0.6f, 0}}, box), 0.75f, (Vector3){-1, -0.15f, 0.5f}, (Vector3){-1, 0, 0});
+    yes(!GetRayCollisionBox(away, box).hit && !GetRayCollisionBox(past, box).hit && !GetRayCollisionBox(slanted, box).hit);
+    hits(GetRayCollisionTriangle(in, a, b, d), 6, (Vector3){0.5f, 0.25f, 1}, (Vector3){0, 0, 1});
+    hits(GetRayCollisionTriangle((Ray){{0.5f, 0.25f, 3}, back}, a, d, b), 2, (Vector3){0.5f, 0.25f, 1}, back);
+    hits(GetRayCollisionTriangle((Ray){{0, 0, 0}, {0.6f, 0, 0.8f}}, a, (Vector3){2, 0.5f, 1}, (Vector3){2, -0.5f, 1}), 1.25f, (Vector3){0.75f, 0, 1}, back);
+    yes(!GetRayCollisionTriangle(away, a, b, d).hit && !GetRayCollisionTriangle(level, a, b, d).hit && !GetRayCollisionTriangle((Ray){{1.5f, 1.5f, 0}, {0, 0, 1}}, a, b, d).hit);
+    hits(GetRayCollisionQuad((Ray){{1.5f, 1.5f, 0}, {0, 0, 1}}, a, b, c, d), 1, (Vector3){1.5f, 1.5f, 1}, (Vector3){0, 0, 1});
+    yes(!GetRayCollisionQuad(past, a, b, c, d).hit && GetRayCollisionQuad(in, a, b, c, d).hit);
+}
 static void check(void)
 {
+    check_rays();
     Vector3 x = {1, 0, 0}, y = {0, 1, 0}, z = {0, 0, 1}, angles = {0.3f, -0.5f, 0.7f}, place, size;
     float quarter = PI / 2, turned;
     Quaternion q = QuaternionFromAxisAngle(z, quarter), p = QuaternionFromAxisAngle(x, 0.4f), turn;
