@@ -204,6 +204,7 @@ static enum status take_choices(struct opt_def *def, const char *values, const c
     }
     TRY(strbuf_status(&list, "a list of values", err));
     def->choices = strbuf_take(&list);
+    def->help = "The `values` of its section [sweep.NAME] list them."; /* a wrong one's error ends with it */
     return ST_OK;
 }
 

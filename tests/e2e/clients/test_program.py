@@ -690,6 +690,7 @@ BAD = [  # a line of the config, what replaces it, and what the message says
     ("{argv}", "{argv} 2>&1", ("own.ini:3", '"2>&1" is for a shell')),
     ("sh train.sh", "sh ~/train.sh", ("own.ini:3", '"~/train.sh" is for a shell')),
     ("sh train.sh", "LR=1 sh train.sh", ("own.ini:3", "write env before it")),
+    ("Batch-Size = 64", "opt = ab\n[sweep.opt]\ntype = categorical\nvalues = a, b", ("own.ini:13", "allowed is one of a, b;", "[sweep.NAME] list them")),
     ("Batch-Size = 64", "seed = 64", ("own.ini:13", "seed", "--seed {seed}")),
     ("[param]", "[train]\ntotal_timesteps = 5\n[param]", ("own.ini:12", "Trawl's own trainer", "drop it")),
     ("[sweep.layers]\ntype = int", "[sweep.train.gamma]", ("own.ini:21", "[sweep.train.gamma] has no type")),
