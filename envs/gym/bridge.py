@@ -1,11 +1,12 @@
 """bridge.py - steps Gymnasium environments for Trawl, in a Python of the user's own. The program holds this text and
 starts it as `python -c TEXT JSON`, one process for each core; tensors lie in memory that both share.
 
-Descriptors: 3 wakes one of us that sleeps, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there too, when
-the process crashes or is killed for hanging). Commands and their answers are words of the shared memory, `line` below
-(envs/gym/gym_helper.h): r resets instances first to end, s steps them. Instance i belongs to process i modulo their number; of a
-vector environment (kind "vector" and "envpool") a process has neighbours, which are one object. A byte ! says that something was raised,
-? that the user can put it right.
+Descriptors: 3 a socket, whose end is that of the program, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there
+too, when the process crashes or is killed for hanging), 6 an eventfd that wakes us, 7 one that wakes the program. A byte on the socket
+would do that too, but Linux puts who waits for it on the core of the one that wrote, which has work of its own. Commands and their
+answers are words of the shared memory, `line` below (envs/gym/gym_helper.h): r resets instances first to end, s steps them. Instance i belongs to process i modulo their number; of a
+vector environment (kind "vector" and "envpool") a process has neighbours, which are one object. A byte ! in the socket says that something
+was raised, ? that the user can put it right.
 
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
 first of the new episode, and the last of the old one is kept where it was truncated."""
@@ -14,6 +15,7 @@ sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's
 import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
+ONE = (1).to_bytes(8, sys.byteorder)  # for an eventfd
 WHOLE = "biu"  # kinds of numpy's types: flags and whole numbers
 FILM = TASK.get("film", 0)  # pixels of a frame's longer side at most; 0: none is wanted
 LINE_MAX = 300  # bytes; of a traceback the program reads the end, which one line must not fill
@@ -404,6 +406,7 @@ def observations(space, keep=None, first=()):
             rows[np.arange(len(rows))[:, None], firsts + flags] = 1
         return put_flags
     turns, kept, shape = axes_of(space, keep, first) is not None, keep and is_bytes(space), tuple(space.shape)
+    flat = len(shape) == 1
     scale = 1 / TASK["byte_scale"] if is_bytes(space) and not keep else None
 
     def put(narrow, wide, x):
@@ -412,7 +415,7 @@ def observations(space, keep=None, first=()):
             raise ValueError(f"observations have the shape {x.shape}, {len(rows)} of their space {(len(rows), *shape)}")
         if kept and x.dtype != np.uint8:
             x = as_bytes(x, "s")
-        rows[:] = (x.transpose(0, 2, 3, 1) if turns else x).reshape(len(x), -1)
+        rows[:] = x if flat else (x.transpose(0, 2, 3, 1) if turns else x).reshape(len(x), -1)
         if scale:
             np.multiply(rows, scale, out=rows)
     return put
@@ -466,6 +469,11 @@ def one_each(x, n, kinds, what):
     return x
 
 
+def ends_of(x, n):
+    x = one_each(x, n, WHOLE, "ends")
+    return x if x.dtype == bool else x != 0
+
+
 class Vector:
     """Instances that one vector environment steps: of Gymnasium, in any of its modes of resetting."""
     def __init__(self, n):
@@ -487,7 +495,7 @@ class Vector:
         NEXT_STEP the program sees which of them a step only reset."""
         self.gave = None
         self.gave = obs, rewards, terms, truncs, infos = self.env.step(act)
-        terms, truncs = (one_each(x, self.n, WHOLE, "ends") != 0 for x in (terms, truncs))
+        terms, truncs = ends_of(terms, self.n), ends_of(truncs, self.n)
         if self.mode == "NEXT_STEP":
             return obs, rewards, terms, truncs, None
         cut, last = truncs > terms, None
@@ -730,7 +738,7 @@ class Patience:
         self.skipped += 1
         if self.skipped < 1 << self.misses:
             return False
-        self.skipped, until = 0, time.perf_counter_ns() + TASK["spin_ns"]
+        self.skipped, until = 0, time.perf_counter_ns() + TASK["spin_ns"] * (2 if line[AWAITED] else 1)  # it has to wake first
         line[ASLEEP] = 0
         while line[ASKED] == seen and time.perf_counter_ns() < until:
             pass
@@ -739,16 +747,18 @@ class Patience:
         self.misses = max(self.misses - 1, 0) if hit else min(self.misses + 1, 8)
         return hit
 
+    def woken(self, seconds=None):
+        """False: not in this time, or the program is gone."""
+        return 6 in select.select([3, 6], [], [], seconds)[0] and len(os.read(6, 8)) == 8
+
     def commanded(self, line, seen):
         """Is there another command than the first `seen`? Without, the program is gone."""
         if not TASK["spin_ns"]:
-            return bool(os.read(3, 1))
-        try:  # what the program asks before it sees us asleep is seen here a millisecond later
-            while line[ASKED] == seen and not self.spins(line, seen):
-                if (select.select([3], [], [], 1e-3)[0] or line[ASKED] == seen) and not os.read(3, 1):
-                    return False
-        except ConnectionResetError:
-            return False
+            return self.woken()
+        while line[ASKED] == seen and not self.spins(line, seen):
+            # what the program asks before it sees us asleep is seen here a millisecond later
+            if not self.woken(1e-3) and line[ASKED] == seen and not self.woken():
+                return False
         return True
 
 
@@ -756,7 +766,7 @@ def serve():
     instances, seen = (Instances if TASK["kind"] == "gym" else Vectors)(), 0
     patience = Patience()
     line, calls, own = instances.line, (instances.reset, instances.step), os.getpid()
-    os.write(3, b"+")
+    os.write(7, ONE)
     while patience.commanded(line, seen):
         at = COMMANDS + 3 * (seen % 2)
         calls[line[at]](line[at + 1], line[at + 2])
@@ -764,7 +774,7 @@ def serve():
             os._exit(0)  # a copy of us, by a fork in an environment that let it continue
         line[ANSWERED] = seen = seen + 1
         if line[AWAITED]:
-            os.write(3, b"+")
+            os.write(7, ONE)
     instances.close()
 
 
@@ -779,7 +789,7 @@ try:
     sys.path.insert(0, TASK["path"] or os.getcwd())
     if TASK["n"] == 0:
         os.write(5, json.dumps(describe(make_pool([0]) if TASK["kind"] == "envpool" else make_env())).encode())
-        os.write(3, b"+")
+        os.write(7, ONE)
     else:
         serve()
 except Refused as error:

@@ -1,7 +1,7 @@
 /* gym_helper.c - starts helper processes, waits for their answers, and makes messages of how they end.
- * Invariants: (1) a helper gets descriptors 3 (socket), 4 (shared memory) and 5 (texts) and no other of ours but
- * stderr; (2) it is in a process group of its own, so that Ctrl-C in the terminal is ours alone; (3) it is reaped
- * once. */
+ * Invariants: (1) a helper gets descriptors 3 (socket), 4 (shared memory), 5 (texts), 6 and 7 (eventfd, which wake it
+ * and us) and no other of ours but stderr; (2) it is in a process group of its own, so that Ctrl-C in the terminal is
+ * ours alone; (3) it is reaped once. */
 #include "envs/gym/gym_helper.h"
 #include "base/base.h"
 
@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -64,7 +65,9 @@ static int spawn(struct gym_helper *helper, const char *python, const char *task
         posix_spawn_file_actions_adddup2(&actions, theirs_fd, 3);
         posix_spawn_file_actions_adddup2(&actions, memory_fd >= 0 ? memory_fd : helper->text_fd, 4);
         posix_spawn_file_actions_adddup2(&actions, helper->text_fd, 5);
-        posix_spawn_file_actions_addclosefrom_np(&actions, 6);
+        posix_spawn_file_actions_adddup2(&actions, helper->wakes_it, 6);
+        posix_spawn_file_actions_adddup2(&actions, helper->wakes_us, 7);
+        posix_spawn_file_actions_addclosefrom_np(&actions, 8);
         rc = posix_spawnp(&helper->pid, python, &actions, &attr, argv, env);
         posix_spawnattr_destroy(&attr);
         posix_spawn_file_actions_destroy(&actions);
@@ -84,7 +87,9 @@ enum status gym_helper_start(struct gym_helper *helper, const char *python, cons
     helper->socket_fd = gym_fd_above(fds[0]);
     fds[1] = gym_fd_above(fds[1]);
     helper->text_fd = gym_fd_above(memfd_create("trawl-gym-text", MFD_CLOEXEC));
-    if (helper->socket_fd < 0 || fds[1] < 0 || helper->text_fd < 0)
+    helper->wakes_it = gym_fd_above(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+    helper->wakes_us = gym_fd_above(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+    if (helper->socket_fd < 0 || fds[1] < 0 || helper->text_fd < 0 || helper->wakes_it < 0 || helper->wakes_us < 0)
         rc = errno;
     else
         rc = spawn(helper, python, task, fds[1], memory_fd);
@@ -234,16 +239,26 @@ int64_t gym_helper_spin_ns(void)
 #endif
 }
 
+/* Children that an environment has forked may keep its socket open. */
+static bool has_died(const struct gym_helper *helper)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == helper->pid;
+}
+
 enum status gym_helper_send(struct gym_helper *helper, struct gym_command command, struct error *err)
 {
     volatile struct gym_line *line = helper->line;
     int64_t asked = line->asked;
 
+    if (line->asleep != 0 && helper->n_received > asked && has_died(helper))
+        return died(helper, "between two steps; last it was", err);
     line->commands[asked % 2] = command;
     __atomic_store_n(&line->asked, asked + 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&line->asleep, __ATOMIC_SEQ_CST) != 0 && send(helper->socket_fd, "+", 1, MSG_NOSIGNAL) != 1 &&
-        helper->n_received > asked)
-        return died(helper, "between two steps; last it was", err);
+    helper->woken = __atomic_load_n(&line->asleep, __ATOMIC_SEQ_CST) != 0;
+    if (helper->woken)
+        (void)eventfd_write(helper->wakes_it, 1);
     return ST_OK;
 }
 
@@ -263,7 +278,8 @@ static void rest(void) /* a moment, for the other thread of a core */
 
 static bool answers_soon(struct gym_helper *helper)
 {
-    uint64_t end_ns = clock_mono_ns() + (uint64_t)helper->spin_ns;
+    int64_t to_wake_ns = helper->woken ? gym_helper_spin_ns() : 0;
+    uint64_t end_ns = clock_mono_ns() + (uint64_t)(helper->spin_ns + to_wake_ns);
     bool hit;
 
     if (helper->n_received == 0 || ++helper->skipped < 1 << helper->misses)
@@ -275,20 +291,13 @@ static bool answers_soon(struct gym_helper *helper)
     return hit;
 }
 
-/* Children that an environment has forked may keep its socket open. */
-static bool has_died(const struct gym_helper *helper)
-{
-    siginfo_t info = {0};
-
-    return waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == helper->pid;
-}
-
 enum status gym_helper_wait(struct gym_helper *helper, const char *what, double timeout_s, struct error *err)
 {
     int64_t seen = helper->line != NULL ? helper->line->now : -1;
     double since_s = clock_mono_s();
-    struct pollfd polled = {.fd = helper->socket_fd, .events = POLLIN};
-    char answer = 0;
+    struct pollfd polled[] = {{.fd = helper->socket_fd, .events = POLLIN}, {.fd = helper->wakes_us, .events = POLLIN}};
+    eventfd_t times;
+    char mark = 0;
     bool dead = false;
 
     if (answers_soon(helper))
@@ -299,18 +308,18 @@ enum status gym_helper_wait(struct gym_helper *helper, const char *what, double 
         double allowed_s = seen >= 0 || timeout_s > START_S ? timeout_s : START_S;
         double left_s = since_s + allowed_s - clock_mono_s();
         /* An answer that crossed our word awaited wakes nobody. */
-        int n = poll(&polled, 1, left_s > WAIT_S ? (int)(WAIT_S * 1e3) : left_s > 0 ? (int)(left_s * 1e3) + 1 : 0);
-        if (n > 0) {
-            ssize_t got = recv(helper->socket_fd, &answer, 1, 0);
-            if (got < 0 && errno == EINTR)
-                continue;
-            if (got != 1)
-                return died(helper, what, err);
-            if (answer != '+')
-                return raised(helper, what, answer == '?', err);
+        int n = poll(polled, 2, left_s > WAIT_S ? (int)(WAIT_S * 1e3) : left_s > 0 ? (int)(left_s * 1e3) + 1 : 0);
+        if (n > 0 && polled[1].revents != 0) {
+            (void)eventfd_read(helper->wakes_us, &times);
             if (helper->n_received == 0 || gym_helper_spin_ns() == 0)
                 break;
             continue;
+        }
+        if (n > 0) {
+            ssize_t got = recv(helper->socket_fd, &mark, 1, 0);
+            if (got < 0 && errno == EINTR)
+                continue;
+            return got == 1 ? raised(helper, what, mark == '?', err) : died(helper, what, err);
         }
         if (helper->line != NULL && helper->line->now != seen) {
             seen = helper->line->now;
@@ -341,5 +350,9 @@ void gym_helper_stop(struct gym_helper *helper, double patience_s)
     }
     if (helper->text_fd >= 0)
         close(helper->text_fd);
+    if (helper->wakes_it >= 0)
+        close(helper->wakes_it);
+    if (helper->wakes_us >= 0)
+        close(helper->wakes_us);
     *helper = GYM_HELPER_NONE;
 }

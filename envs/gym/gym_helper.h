@@ -1,6 +1,7 @@
 /* gym_helper.h - one helper process: Python that runs bridge.py, whose head describes what passes between us. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,14 +25,15 @@ struct gym_line {
 
 struct gym_helper {
     pid_t pid; /* 0: none */
-    int socket_fd, text_fd;
+    int socket_fd, text_fd, wakes_it, wakes_us; /* the last two: eventfd */
     int64_t n_received; /* answers */
     int misses, skipped; /* how often it was waited for in vain without sleep, less the other times; waits since */
+    bool woken; /* for the last command, from sleep */
     int64_t spin_ns; /* how long we wait for an answer without sleep */
     volatile struct gym_line *line; /* NULL: it gets no commands */
 };
 
-#define GYM_HELPER_NONE ((struct gym_helper){.socket_fd = -1, .text_fd = -1})
+#define GYM_HELPER_NONE ((struct gym_helper){.socket_fd = -1, .text_fd = -1, .wakes_it = -1, .wakes_us = -1})
 
 /* Moves a descriptor (-1 is fine) above those that a helper gets; -1 without another. */
 int gym_fd_above(int fd);

@@ -8,7 +8,9 @@
 #include "envs/gym/gym_batch.h"
 #include "envs/gym/gym_helper.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +36,16 @@ static int describe(int channels)
 
     dprintf(5, "{\"n_bytes\": %d, \"n_floats\": %d, \"heads\": [[2, 0, 0]], \"grid\": [%d, %d, %d], \"left_out\": []}",
             HEIGHT * WIDTH * channels, planes ? 1 : 2, planes ? HEIGHT : 0, planes ? WIDTH : 0, channels);
-    return write(3, "+", 1) == 1 ? 0 : 1;
+    return eventfd_write(7, 1);
+}
+
+/* False: the program is gone. */
+static bool woken(void)
+{
+    struct pollfd polled[] = {{.fd = 3, .events = POLLIN}, {.fd = 6, .events = POLLIN}};
+    eventfd_t one;
+
+    return poll(polled, 2, -1) > 0 && polled[1].revents != 0 && eventfd_read(6, &one) == 0;
 }
 
 static void *tensor(const cJSON *task, char *memory, const char *name)
@@ -97,7 +108,7 @@ static int be_process(const char *text)
     volatile struct gym_line *line;
     const char *id;
     struct stat about;
-    char *memory, byte;
+    char *memory;
 
     if (json_parse(text, strlen(text), &task, &err) != ST_OK)
         return 1;
@@ -111,14 +122,13 @@ static int be_process(const char *text)
     line = tensor(task, memory, "lines");
     line->now = 0;
     line->late = line->planes = 1;
-    for (int64_t done = -1; done < 0 || read(3, &byte, 1) == 1; done++) {
+    for (int64_t done = -1; done < 0 || woken(); done++) {
         if (done >= 1)
             misbehave(id, line);
         if (done >= 0)
             play(task, memory, channels, line->commands[done % 2].what == 0, episodes, ats);
         __atomic_store_n(&line->answered, done + 1, __ATOMIC_SEQ_CST);
-        if (write(3, "+", 1) != 1)
-            break;
+        (void)eventfd_write(7, 1);
     }
     return 0;
 }

@@ -8,6 +8,7 @@ import json
 import mmap
 import os
 import re
+import select
 import shlex
 import socket
 import struct
@@ -306,27 +307,31 @@ class Bridge:
         self.memory, text = os.memfd_create("memory"), os.memfd_create("text")
         os.ftruncate(self.memory, size)
         self.socket, theirs = socket.socketpair()
+        self.wakes_it, self.wakes_us = os.eventfd(0, os.EFD_SEMAPHORE), os.eventfd(0, os.EFD_SEMAPHORE)
         source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
         task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "cores": 2, "processes": 1, "process": 0, "spin_ns": spin_ns, "tensors": rows, "n_bytes": n_bytes,
                 "n_floats": n_floats, **task}
 
         def give():
-            given = [os.dup2(fd, 40 + i) for i, fd in enumerate((theirs.fileno(), self.memory, text))]
+            given = [os.dup2(fd, 40 + i) for i, fd in enumerate((theirs.fileno(), self.memory, text, self.wakes_it, self.wakes_us))]
             for i, fd in enumerate(given):
                 os.dup2(fd, 3 + i)
-        self.process = subprocess.Popen([PYTHON, "-c", source, json.dumps(task)], pass_fds=(3, 4, 5), preexec_fn=give, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen([PYTHON, "-c", source, json.dumps(task)], pass_fds=(3, 4, 5, 6, 7), preexec_fn=give, stdin=subprocess.DEVNULL)
         theirs.close()
-        self.map = mmap.mmap(self.memory, 0)
-        assert self.socket.recv(1) == b"+", os.pread(text, 4000, 0).decode()
-        self.text = text
+        self.map, self.text = mmap.mmap(self.memory, 0), text
+        self.answer()
+
+    def answer(self):
+        assert self.wakes_us in select.select([self.wakes_us, self.socket], [], [])[0], os.pread(self.text, 4000, 0).decode()
+        os.eventfd_read(self.wakes_us)
 
     def ask(self, what, first=0, end=None):
         line = self.at["lines"][0]  # struct gym_line: asked, awaited, two commands, answered
         struct.pack_into("=3q", self.map, line + 16 + 24 * (self.asked % 2), what == b"s", first, self.n if end is None else end)
         self.asked += 1
         struct.pack_into("=2q", self.map, line, self.asked, 1)
-        self.socket.sendall(b"+")
-        assert self.socket.recv(1) == b"+", os.pread(self.text, 4000, 0).decode()
+        os.eventfd_write(self.wakes_it, 1)
+        self.answer()
         equal(struct.unpack_from("=q", self.map, line + 64)[0], self.asked)
 
     def get(self, name):
@@ -341,6 +346,7 @@ class Bridge:
 
     def close(self):
         self.socket.close()
+        os.close(self.wakes_it), os.close(self.wakes_us)
         equal(self.process.wait(tap.PATIENCE_S), 0)
 
 
