@@ -16,11 +16,12 @@ import tap  # noqa: E402
 from tap import equal, fails, run  # noqa: E402
 
 import servers  # noqa: E402
+from fake_wandb import KEY  # noqa: E402
 from faults import BlackHole, Certificates, Elsewhere  # noqa: E402
 from waiting import KINDS, SWEEP, Mlflow, Trackio, Waiting, Wandb, Webhook, fakes_of  # noqa: E402
 
 
-def sick(folder, *faults, kinds=KINDS, timeout="60s"):
+def sick(folder, *faults, kinds=KINDS, **more):
     """Syncs while each fake fails the requests with its numbers; then everything has arrived once. Returns the fakes."""
     gone = []
     for kind in kinds:
@@ -30,7 +31,7 @@ def sick(folder, *faults, kinds=KINDS, timeout="60s"):
         with kind.fake() as fake:
             for name, options in faults:
                 fake.fail(name, **{"match": kind.match, **options})
-            err = waiting.sync(fake, timeout=timeout)
+            err = waiting.sync(fake, timeout="60s", **more)
             equal(fake.pending_faults(), 0)
             waiting.check(fake)
             equal(err.count(kind.name + " answers again"), err.count("rows wait in the store, continuing"))
@@ -75,7 +76,7 @@ def test_attempts_are_runs_of_their_own(folder):
 
 
 def test_a_damaged_row_is_not_sent(folder):
-    waiting = Waiting(folder, Mlflow, trials=1, spoil=False)
+    waiting = Waiting(folder, Mlflow, trials=1)
     ((at,),) = waiting.sql("SELECT id FROM outbox WHERE json_extract(payload, '$.type') = 'metrics' ORDER BY id LIMIT 1 OFFSET 5")
     waiting.sql("UPDATE outbox SET payload = replace(payload, '0', '1') WHERE id = ?", (at,))  # as no Trawl did
     with Mlflow.fake() as fake:
@@ -170,6 +171,12 @@ def test_lost_replies(folder):
         assert kind.repeats(fake) > 0 or kind is Mlflow, "rows were not sent again"
 
 
+def test_wandb_gets_lines_again_at_their_places(folder):
+    (fake,) = sick(folder, ("commit_then_drop", {"times": 2}), ("commit_then_drop", {"match": "graphql"}),
+                   ("half", {"match": "graphql"}), ("half", {"match": "file_stream"}), ("drop", {"match": ""}), kinds=[Wandb])
+    assert Wandb.repeats(fake) > 0
+
+
 def test_mlflow_makes_no_ghost_runs(folder):
     (fake,) = sick(folder, ("commit_then_drop", {"times": 3, "match": "runs/create"}),
                    ("half", {"match": "runs/create"}), ("commit_then_drop", {"match": "experiments/create"}),
@@ -220,10 +227,11 @@ def test_silence_at_the_end(folder):
     store = folder / "s.db"
     with BlackHole() as hole:
         env = {"MLFLOW_TRACKING_URI": hole.url, "TRACKIO_SERVER_URL": hole.url, "TRACKIO_WRITE_TOKEN": "t" * 20,
-               "TRAWL_WEBHOOK_URL": hole.url, "MLFLOW_HTTP_REQUEST_TIMEOUT": 3600, **Wandb.env(hole)}
+               "TRAWL_WEBHOOK_URL": hole.url, "MLFLOW_HTTP_REQUEST_TIMEOUT": 3600, "WANDB_HTTP_TIMEOUT": 3600, **Wandb.env(hole)}
         said = run("sweep", config, "--store", store, "--name", "first", "--trials", 2, "--track",
                    ",".join(kind.name for kind in KINDS), "--track.flush_s", "1", env=servers.clean_env(folder, **env))[1]
-        assert "trawl sync" in said, said
+        assert "were not sent in 1 s" in said and "trawl sync" in said, said
+    equal([trial["state"] for trial in tap.show(store, "first")["trials"]], ["done"] * 2)
     waiting = Waiting.of(folder, *KINDS)
     waiting.read()
     with fakes_of(*KINDS) as fakes:
@@ -232,12 +240,8 @@ def test_silence_at_the_end(folder):
 
 
 def test_slow_replies(folder):
-    waiting = Waiting(folder, Mlflow)
-    with Mlflow.fake() as fake:
-        fake.fail("black_hole", match="log-batch")
-        fake.fail("trickle", match="runs/search")
-        waiting.sync(fake, MLFLOW_HTTP_REQUEST_TIMEOUT=2, timeout="60s")
-        waiting.check(fake)
+    for kind, login in ((Mlflow, "runs/search"), (Wandb, "graphql")):
+        sick(folder, ("black_hole", {}), ("trickle", {"match": login}), kinds=[kind], MLFLOW_HTTP_REQUEST_TIMEOUT=2, WANDB_HTTP_TIMEOUT=2)
 
 
 def test_certificates(folder):
@@ -453,22 +457,29 @@ def test_webhook_secrets(folder):
 
 
 def test_no_secret_is_kept(folder):
-    """Passwords, tokens and secrets of the environment are in no file, no message and no argument."""
-    config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
-    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
-        env = {**Mlflow.env(mlflow), **Trackio.env(trackio), **Webhook.env(webhook)}
+    """Keys, passwords, tokens and secrets of the environment are in no file, no message, no argument and no upload."""
+    config = tap.write(folder, "s.ini", SWEEP)
+    seen = []
+    with fakes_of(*KINDS) as fakes:
+        mlflow, trackio, _, wandb = fakes
         mlflow.fail("status", code=401, times=1, match="runs/update")
-        out = run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, "--track",
-                  "mlflow,trackio,webhook", env=servers.clean_env(folder, **env))
-        canaries = ["pass-word-of-ann", trackio.token, Webhook.secret, "path-that-is-a-secret",
-                    mlflow.auth.partition(" ")[2]]
-        places = {"stdout": out[0].encode(), "stderr": out[1].encode()}
-        for path in folder.rglob("*"):
-            if path.is_file():
-                places[str(path)] = path.read_bytes()
-        bodies = [request.body for fake in (mlflow, trackio, webhook) for request in fake.requests]
-        places["bodies"] = b"".join(bodies)
-        for canary in canaries:
+        wandb.fail("status", code=503, times=3, body={"error": "you said %s" % KEY}, match="file_stream")
+        env = {name: value for kind, fake in zip(KINDS, fakes) for name, value in kind.env(fake).items()}
+        process = tap.start("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, "--track",
+                            ",".join(kind.name for kind in KINDS), "--track.flush_s", 200, env=servers.clean_env(folder, **env))
+
+        def look():
+            for pid in [process.pid, *tap.children(process.pid)]:
+                seen.append(pathlib.Path("/proc/%d/cmdline" % pid).read_bytes())
+        out, err = tap.communicate_watched(process, look)
+        equal(process.returncode, 0)
+        equal(wandb.pending_faults(), 0)
+        assert seen and all(fake.requests for fake in fakes)
+        places = {"stdout": out.encode(), "stderr": err.encode(), "arguments": b"".join(seen),
+                  "uploads": b"".join(request.body for fake in fakes for request in fake.requests),
+                  "addresses": " ".join(request.target for request in wandb.requests).encode(),
+                  **{str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}}
+        for canary in (KEY, "pass-word-of-ann", mlflow.auth.partition(" ")[2], trackio.token, Webhook.secret, "path-that-is-a-secret"):
             for place, data in places.items():
                 assert canary.encode() not in data, "%s is in %s" % (canary, place)
 

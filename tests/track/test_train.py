@@ -12,29 +12,22 @@ import tap  # noqa: E402
 from tap import equal, fails, run, write  # noqa: E402
 
 import servers  # noqa: E402
-from fake_mlflow import FakeMlflow  # noqa: E402
-from fake_trackio import FakeTrackio  # noqa: E402
 from fake_wandb import KEY, FakeWandb  # noqa: E402
-from fake_webhook import FakeWebhook  # noqa: E402
 from faults import BlackHole  # noqa: E402
+from waiting import KINDS, Webhook  # noqa: E402
 
 CONFIG = tap.TINY.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
 STEPS = list(range(256, 8193, 256))  # of 16 agents times 16 steps, a report after each
 FAST = ["--track.interval_s", "0.1", "--track.requests_per_minute", "100000", "--track.flush_s", "200"]
-SECRETS = {"login": "canary-pass-word-of-ann", "token": "canary-of-the-write-token", "hook": "canary-secret-of-the-webhook",
-           "path": "canary-path", "wandb": "canary" + "0123456789" * 4}
+TRACK = ["--track", ",".join(kind.name for kind in KINDS)]
 
 
 class All:
     """Every tracker's fake, each with a login."""
 
     def __init__(self):
-        self.wandb = FakeWandb(key=SECRETS["wandb"])
-        self.mlflow = FakeMlflow(auth="ann:" + SECRETS["login"])
-        self.trackio = FakeTrackio()
-        self.trackio.token = SECRETS["token"]
-        self.webhook = FakeWebhook(secret=SECRETS["hook"], path="/hooks/" + SECRETS["path"])
-        self.each = self.wandb, self.mlflow, self.trackio, self.webhook
+        self.each = [kind.fake() for kind in KINDS]
+        self.mlflow, self.trackio, self.webhook, self.wandb = self.each
 
     def __enter__(self):
         for fake in self.each:
@@ -46,11 +39,7 @@ class All:
             fake.stop()
 
     def env(self, home):
-        return servers.clean_env(home, WANDB_API_KEY=SECRETS["wandb"], WANDB_BASE_URL=self.wandb.url,
-                                 MLFLOW_TRACKING_URI=self.mlflow.url, MLFLOW_TRACKING_USERNAME="ann",
-                                 MLFLOW_TRACKING_PASSWORD=SECRETS["login"],
-                                 TRACKIO_SERVER_URL=self.trackio.url + "?write_token=" + SECRETS["token"],
-                                 TRAWL_WEBHOOK_URL=self.webhook.url, TRAWL_WEBHOOK_SECRET=SECRETS["hook"])
+        return servers.clean_env(home, **{name: value for kind, fake in zip(KINDS, self.each) for name, value in kind.env(fake).items()})
 
     def check(self, name, steps, score=None):
         """Each tracker has one run, with each of these steps once and no others."""
@@ -89,7 +78,7 @@ def test_one_training_is_one_run(folder):
     """Sent to all four; the outbox's file is removed, since all rows were sent; no secret is left anywhere."""
     config = write(folder, "my.ini", CONFIG)
     with All() as trackers:
-        process = tap.start("train", config, "--track", "wandb,mlflow,trackio,webhook", *FAST, "--json", cwd=folder,
+        process = tap.start("train", config, *TRACK, *FAST, "--json", cwd=folder,
                             env=trackers.env(folder))
         seen = []
 
@@ -101,8 +90,8 @@ def test_one_training_is_one_run(folder):
         trackers.check("squared", STEPS, json.loads(out)["score"])
         equal(sorted(p.name for p in folder.iterdir() if p.suffix != ".ini" and not p.name.startswith(".")), [])
         texts = [out.encode(), err.encode(), *seen] + [r.body for fake in trackers.each for r in fake.requests]
-        for what, secret in SECRETS.items():
-            assert not any(secret.encode() in text for text in texts), what
+        for secret in (KEY, "pass-word-of-ann", trackers.trackio.token, Webhook.secret, "path-that-is-a-secret"):
+            assert not any(secret.encode() in text for text in texts), secret
 
 
 def test_sync_tells_what_is_left(folder):
@@ -127,7 +116,7 @@ def test_resume_goes_on_in_the_same_run(folder):
     checkpoint = folder / "my.ckpt"
     with All() as trackers:
         env = trackers.env(folder)
-        run("train", config, "-o", checkpoint, "--track", "wandb,mlflow,trackio,webhook", *FAST, "--quiet", env=env)
+        run("train", config, "-o", checkpoint, *TRACK, *FAST, "--quiet", env=env)
         trackers.check("my", STEPS)
         run("train", "--resume", checkpoint, "--train.total_timesteps", 10240, "--quiet", env=env)
         trackers.webhook.events = {at: e for at, e in trackers.webhook.events.items()

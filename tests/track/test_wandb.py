@@ -21,10 +21,9 @@ import tap  # noqa: E402
 from tap import equal, fails, run, write  # noqa: E402
 
 import servers  # noqa: E402
-import waiting as waiting_  # noqa: E402
 from fake_wandb import KEY, FakeWandb  # noqa: E402
 from faults import BlackHole, Certificates, ConnectProxy  # noqa: E402
-from waiting import SWEEP, Wandb, number  # noqa: E402
+from waiting import SWEEP, Waiting, Wandb, number  # noqa: E402
 
 # A trial that does not end by itself, with no more reports than a slow machine can send.
 ENDLESS = SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05")
@@ -37,36 +36,14 @@ def environment(home, url=None, key=KEY, **more):
     return servers.clean_env(home, **{name: value for name, value in ours.items() if value}, **more)
 
 
-class Waiting(waiting_.Waiting):
-    """`expected`: the points of each trial's curve."""
-
-    def __init__(self, folder, trials=3):
-        super().__init__(folder, Wandb, trials=trials, spoil=trials > 1)
-        self.expected = Wandb.curves(self)
-        equal(len(self.expected), trials)
-        assert all(len(points) > 20 for points in self.expected.values()), "too few rows for the test"
-
-    def sync(self, folder, url, *args, code=0, key=KEY, timeout="20s", **more):
-        return run("sync", "--store", self.store, "--timeout", timeout, *args, code=code,
-                   env=environment(folder, url, key, **more))[1]
-
-    def check(self, fake):
-        """Every value of every run has arrived exactly once, and no other value."""
-        equal(fake.broken, [])
-        for name, want in self.expected.items():
-            Wandb.check_run(fake.run(name), want)
-        equal(set(fake.runs), set(self.expected) | {self.key + "-study"})
-        equal(self.left(), 0)
-
-
 def test_sync_tells_everything_once(folder):
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     with FakeWandb() as fake:
-        waiting.sync(folder, fake.url)
+        waiting.sync(fake)
         waiting.check(fake)
         n = len(fake.requests)
         before = {name: list(r.history) for name, r in fake.runs.items()}
-        waiting.sync(folder, fake.url)
+        waiting.sync(fake)
         equal(len(fake.requests), n)
         equal({name: list(r.history) for name, r in fake.runs.items()}, before)
         run_ = fake.run(waiting.key + "-0")
@@ -105,18 +82,6 @@ def documented(fake):
               for name in json.loads(line) if not name.startswith("_")}
     equal(sorted(name for name in names if "| `%s` |" % name not in docs), [])
     assert len(names) > 30, names
-
-
-def sick(folder, *faults, **more):
-    """One sync while faults happen; the fake then has everything once."""
-    waiting = Waiting(folder)
-    with FakeWandb() as fake:
-        for kind, options in faults:
-            fake.fail(kind, **options)
-        said = run("sync", "--store", waiting.store, "--timeout", "60s", env=environment(folder, fake.url, **more))[1]
-        equal(fake.pending_faults(), 0)
-        waiting.check(fake)
-        return fake, said
 
 
 def test_tags_are_sent_whole_and_once(folder):
@@ -164,30 +129,19 @@ def test_workers_get_neither_keys_nor_sockets(folder):
 
 def test_a_wish_for_years_of_silence(folder):
     """The wait of a wrong Retry-After is bounded."""
-    waiting = Waiting(folder, trials=1)
+    waiting = Waiting(folder, Wandb, trials=1)
     with FakeWandb() as fake:
         fake.fail("status", code=429, retry_after=99999999)
-        err = waiting.sync(folder, fake.url, code=1, timeout="15s", TRAWL_DEBUG="1")
+        err = waiting.sync(fake, code=1, timeout="15s", TRAWL_DEBUG="1")
         waits = [float(s) for s in re.findall(r"next try in ([0-9.]+) s", err)]
         assert waits and max(waits) <= 600 * 1.5, err
 
 
-def test_lost_replies(folder):
-    fake, _ = sick(folder, ("commit_then_drop", {"times": 2, "match": "-[0-9]+/file_stream"}),
-                   ("commit_then_drop", {"match": "graphql"}), ("half", {"match": "graphql"}),
-                   ("half", {"match": "file_stream"}), ("drop", {}))
-    assert sum(r.overwritten for r in fake.runs.values()) > 0, "lines were to be sent again at their places"
-
-
-def test_slow_replies(folder):
-    sick(folder, ("black_hole", {"match": "file_stream"}), ("trickle", {"match": "graphql"}), WANDB_HTTP_TIMEOUT=2)
-
-
 def test_redirect_to_the_same_host_is_followed(folder):
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     with FakeWandb() as fake:
         fake.fail("redirect", to="", times=3)
-        waiting.sync(folder, fake.url)
+        waiting.sync(fake)
         waiting.check(fake)
 
 
@@ -221,12 +175,12 @@ def test_keys_that_cannot_be_right(folder):
 
 
 def test_key_from_netrc_by_host_and_port(folder):
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     with FakeWandb() as fake:
         netrc = write(folder, ".netrc", "machine 127.0.0.1 login user password %s\n"
                       "machine 127.0.0.1:%d\n  login user\n  password %s\n" % ("e" * 40, fake.port, KEY))
         netrc.chmod(0o644)
-        said = waiting.sync(folder, fake.url, key=None)
+        said = waiting.sync(fake, WANDB_API_KEY=None)
         assert "others may read it" in said and KEY not in said, said
         waiting.check(fake)
 
@@ -361,9 +315,9 @@ class Behind(FakeWandb):
 
 
 def test_proxy(folder):
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     with Behind() as fake:
-        waiting.sync(folder, "http://wandb.invalid", WANDB_HTTP_PROXY=fake.url)
+        waiting.sync(fake, WANDB_BASE_URL="http://wandb.invalid", WANDB_HTTP_PROXY=fake.url)
         waiting.check(fake)
         assert all(r.target.startswith("http://") for r in fake.requests)
 
@@ -371,42 +325,41 @@ def test_proxy(folder):
 def test_https_through_a_tunnel(folder):
     """CONNECT, and TLS with the server: the proxy gets host names and its own login, never the tracker's."""
     certificates = Certificates(folder / "certs")
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     login = "proxy-user:canary-of-the-proxy"
     with FakeWandb(tls=certificates.good) as fake, ConnectProxy(login) as proxy:
-        url = "https://localhost:%d" % fake.port
-        ours = {"SSL_CERT_FILE": certificates.ca, "HTTPS_PROXY": proxy.address(login)}
-        said = waiting.sync(folder, url, code=1, HTTPS_PROXY=proxy.address(login), timeout="15s")  # not our authority
+        through = {"WANDB_BASE_URL": "https://localhost:%d" % fake.port, "HTTPS_PROXY": proxy.address(login)}
+        ours = {**through, "SSL_CERT_FILE": certificates.ca}
+        said = waiting.sync(fake, code=1, timeout="15s", **through)  # not our authority
         assert "certificate" in said and "canary" not in said, said
         equal(fake.requests, [])
-        said = waiting.sync(folder, url, code=1, timeout="15s",
-                            **{**ours, "HTTPS_PROXY": proxy.address("proxy-user:canary-that-is-wrong")})
+        said = waiting.sync(fake, code=1, timeout="15s", **{**ours, "HTTPS_PROXY": proxy.address("proxy-user:canary-that-is-wrong")})
         assert "407" in said and "canary" not in said, said
         equal(fake.requests, [])
-        said = waiting.sync(folder, "https://127.0.0.1:%d" % fake.port, NO_PROXY="127.0.0.1,example.org", code=1,
-                            key="f" * 40, **ours)  # past the proxy: the server itself refuses the key
+        said = waiting.sync(fake, code=1, **{**ours, "WANDB_BASE_URL": fake.url, "NO_PROXY": "127.0.0.1,example.org",
+                                             "WANDB_API_KEY": "f" * 40})  # past the proxy: the server itself refuses the key
         assert "permission denied" in said, said
         n = len(proxy.asked)
         equal((len(fake.requests), [what for what, _ in proxy.asked if what.startswith("CONNECT 127")]), (1, []))
         fake.requests.clear()
-        said = waiting.sync(folder, url, **ours)
+        said = waiting.sync(fake, **ours)
         waiting.check(fake)
         assert len(proxy.asked) > n and "canary" not in said, said
         equal({what for what, _ in proxy.asked},  # files go where the server says
               {"CONNECT localhost:%d" % fake.port, "CONNECT 127.0.0.1:%d" % fake.port})
         names = {name for _, headers in proxy.asked for name in headers}
         assert "authorization" not in names and "proxy-authorization" in names, names
-        through = b"".join(proxy.bytes)
-        assert KEY.encode() not in through and b"canary" not in through and b"upsertBucket" not in through
+        tunnelled = b"".join(proxy.bytes)
+        assert KEY.encode() not in tunnelled and b"canary" not in tunnelled and b"upsertBucket" not in tunnelled
         assert not any(b"canary" in r.body or "proxy-authorization" in r.headers for r in fake.requests)
         assert not any(b"canary" in p.read_bytes() for p in folder.iterdir() if p.is_file())
 
 
 def test_address_with_a_path(folder):
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     with Behind() as fake:
         fake.prefix = "/wandb/api"
-        waiting.sync(folder, fake.url + "/wandb/api/")
+        waiting.sync(fake, WANDB_BASE_URL=fake.url + "/wandb/api/")
         waiting.check(fake)
 
 
@@ -426,11 +379,11 @@ def test_client_certificate(folder):
 
 def test_requests_share_a_budget(folder):
     """Many short runs: in any span at most the budget and one burst."""
-    waiting = Waiting(folder, trials=32)
+    waiting = Waiting(folder, Wandb, trials=32)
     began = time.monotonic()
     waiting.sql("UPDATE study SET checksum = NULL, config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
     with FakeWandb() as fake:
-        waiting.sync(folder, fake.url, timeout="60s")
+        waiting.sync(fake, timeout="60s")
         waiting.check(fake)
         # Each is sent after the one before it was answered: whenever this process got to look at them, `at[j] - at[i]` is no
         # shorter than the time from the sending of the one behind i to that of j.
@@ -443,10 +396,10 @@ def test_requests_share_a_budget(folder):
 
 def test_a_silent_tracker_ends_sync(folder):
     """--timeout is for silence: a request's own timeout is longer here, and slow answers are not silence."""
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     n = waiting.left()
     with BlackHole() as hole:
-        said = waiting.sync(folder, hole.url, code=1, timeout="1s", WANDB_HTTP_TIMEOUT=600)
+        said = waiting.sync(hole, code=1, timeout="1s", WANDB_HTTP_TIMEOUT=600)
         assert "%d row(s) are left" % n in said and "run the command again" in said, said
         process = tap.start("sync", "--store", waiting.store, "--timeout", "600s",
                             env=environment(folder, hole.url, WANDB_HTTP_TIMEOUT=600))
@@ -464,14 +417,14 @@ def test_a_silent_tracker_ends_sync(folder):
             return answer(request)
         fake.answer = slow
         before = time.monotonic()
-        waiting.sync(folder, fake.url, timeout="4s")
+        waiting.sync(fake, timeout="4s")
         assert time.monotonic() - before > 4, "it was to take longer than it may be silent"
         waiting.check(fake)
 
 
 def test_a_run_that_the_server_forgot(folder):
     """Another database at the same address: the run is made again and gets the later rows, once; the others too."""
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     name = waiting.key + "-1"
     with FakeWandb() as fake:
         stream, box = fake.file_stream, {"at": None}
@@ -483,98 +436,68 @@ def test_a_run_that_the_server_forgot(folder):
                 del fake.runs[name]
             return stream(entity, project, run_name, body)
         fake.file_stream = forgetful
-        said = waiting.sync(folder, fake.url)
+        said = waiting.sync(fake)
         equal(said.count("does not know run %s any more" % name), 1)
         got = fake.run(name)
         equal((got.state, got.exitcode, got.display_name, got.group), ("finished", 0, "first-1", "first"))
-        equal((len(got.history), box["at"]), (0, len(waiting.expected[name])))
+        equal((len(got.history), box["at"]), (0, len(Wandb.curves(waiting)[name])))
         equal((waiting.left(), fake.broken), (0, []))
 
 
 def test_a_run_that_is_never_known(folder):
     """A server that forgets a run at once loses only that run, without delay."""
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     name = waiting.key + "-1"
     with FakeWandb() as fake:
         fake.fail("status", code=404, match=name + "/file_stream", times=1000)
-        said = waiting.sync(folder, fake.url)
+        said = waiting.sync(fake)
         equal((said.count("refuses run 1"), waiting.left()), (1, 0))
         assert 990 < fake.pending_faults(), fake.pending_faults()
-        Wandb.check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
+        Wandb.check_run(fake.run(waiting.key + "-2"), Wandb.curves(waiting)[waiting.key + "-2"])
 
 
 def test_deleted_run(folder):
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     with FakeWandb() as fake:
         fake.deleted.add(waiting.key + "-1")
-        said = waiting.sync(folder, fake.url, timeout="60s")
+        said = waiting.sync(fake, timeout="60s")
         assert "was deleted on the page" in said, said
-        Wandb.check_run(fake.run(waiting.key + "-1-g1"), waiting.expected[waiting.key + "-1"])
+        Wandb.check_run(fake.run(waiting.key + "-1-g1"), Wandb.curves(waiting)[waiting.key + "-1"])
 
 
 def test_run_that_is_never_taken(folder):
     """Only the refused run is lost."""
-    waiting = Waiting(folder)
+    waiting = Waiting(folder, Wandb)
     with FakeWandb() as fake:
         fake.fail("status", code=422, match=waiting.key + "-1/file_stream", times=100)
-        said = waiting.sync(folder, fake.url)
+        said = waiting.sync(fake)
         equal(said.count("refuses run 1"), 1)
         equal(waiting.left(), 0)
-        Wandb.check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
+        Wandb.check_run(fake.run(waiting.key + "-2"), Wandb.curves(waiting)[waiting.key + "-2"])
 
 
 def test_tracker_that_came_later(folder):
     """Rows that another tracker still lacks, of a run without its first row: they cannot be sent."""
-    waiting = Waiting(folder, trials=2)
+    waiting = Waiting(folder, Wandb, trials=2)
     waiting.sql("DELETE FROM outbox WHERE id = (SELECT min(o.id) FROM outbox o JOIN trial t ON t.id = o.trial_id "
                 "WHERE t.number = 1)")
     with FakeWandb() as fake:
-        said = waiting.sync(folder, fake.url)
+        said = waiting.sync(fake)
         assert "refuses run" not in said, said
-        del waiting.expected[waiting.key + "-1"]
+        waiting.rows = [row for row in waiting.rows if row.run != waiting.key + "-1"]
         waiting.check(fake)
 
 
 def test_thinning_keeps_the_last(folder):
-    waiting = Waiting(folder, trials=1)
-    name, rows = next(iter(waiting.expected.items()))
+    waiting = Waiting(folder, Wandb, trials=1)
+    name, rows = next(iter(Wandb.curves(waiting).items()))
     waiting.sql("UPDATE study SET checksum = NULL, config = replace(config, 'thin_s = 0', 'thin_s = 3600')")
     with FakeWandb() as fake:
-        waiting.sync(folder, fake.url)
+        waiting.sync(fake)
         got = fake.run(name)
         assert 1 <= len(got.history) < len(rows) / 2, len(got.history)
         equal(got.rows()[-1]["_step"], rows[-1][0])
         equal(waiting.left(), 0)
-
-
-def test_no_secret_anywhere(folder):
-    """The key is in no file, no message, no argument and no upload."""
-    config = write(folder, "sweep.ini", SWEEP.replace("8192", "500k"))
-    canary = "canary" + "0123456789" * 4
-    seen = []
-    with FakeWandb(key=canary) as fake:
-        fake.fail("status", code=503, times=3, body={"error": "you said %s" % canary}, match="file_stream")
-        env = environment(folder, fake.url, canary)
-        process = tap.start("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK, env=env)
-
-        def look():
-            for pid in [process.pid, *tap.children(process.pid)]:
-                seen.append(pathlib.Path("/proc/%d/cmdline" % pid).read_bytes())
-        out, err = tap.communicate_watched(process, look)
-        equal(process.returncode, 0)
-        texts = [out.encode(), err.encode(), *seen, *(p.read_bytes() for p in folder.iterdir() if p.is_file())]
-        texts += [r.target.encode() + r.body for r in fake.requests]
-        assert fake.runs and seen
-        assert not any(canary.encode() in text for text in texts)
-
-
-def test_black_hole_does_not_hold_the_end(folder):
-    config = write(folder, "sweep.ini", SWEEP)
-    with BlackHole() as hole:
-        said = run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK, "--track.flush_s", "1",
-                   env=environment(folder, hole.url, WANDB_HTTP_TIMEOUT=3600))[1]  # which the end must not wait for
-        assert "were not sent in 1 s" in said and "trawl sync" in said, said
-    equal(tap.show(folder / "s.db", "first")["trials"][1]["state"], "done")
 
 
 if __name__ == "__main__":

@@ -47,14 +47,14 @@ class Row:
 
 
 class Waiting:
-    def __init__(self, folder, *kinds, trials=3, spoil=True, options=()):
+    def __init__(self, folder, *kinds, trials=3):
         self.folder, self.store = folder, folder / "s.db"
         self.kinds = kinds
         config = write(folder, "sweep.ini", SWEEP)
         run("sweep", config, "--store", self.store, "--name", "first", "--trials", trials, "--track",
             ",".join(kind.name for kind in kinds), "--track.offline", "true", "--track.interval_s", "0.1",
-            "--track.requests_per_minute", "100000", *options, env=servers.clean_env(folder))
-        if spoil:
+            "--track.requests_per_minute", "100000", env=servers.clean_env(folder))
+        if trials > 1:
             self.spoil()
         self.read()
 
