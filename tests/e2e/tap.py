@@ -74,6 +74,15 @@ class Skip(Exception):
     """Raised by a test that cannot run here; the reason is printed."""
 
 
+def package(what, variable, program="python"):
+    """The program of `tools/test --servers`, or the one that the variable names; without either the test is skipped."""
+    servers = os.environ.get("TRAWL_SERVERS")
+    found = os.environ.get(variable) or (servers and os.path.join(servers, "bin", program))
+    if not found:
+        raise Skip("needs %s: tools/test --servers, or %s" % (what, variable))
+    return found
+
+
 def run(*args, cwd=None, code=0, env=None, timeout=PATIENCE_S, **more):
     """Runs trawl; its exit code must be `code`. Returns stdout, stderr."""
     done = subprocess.run([TRAWL, *map(str, args)], cwd=cwd, env=env, timeout=timeout, text=True,

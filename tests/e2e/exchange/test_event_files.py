@@ -3,7 +3,6 @@
 The case with TensorBoard needs its package: of `tools/test --servers`, or of the Python that TRAWL_TENSORBOARD names."""
 import csv
 import json
-import os
 import pathlib
 import struct
 import subprocess
@@ -168,10 +167,7 @@ def test_what_cannot_be_written_is_refused(folder):
 
 
 def test_tensorboard_itself_reads_the_same_curves(folder):
-    servers = os.environ.get("TRAWL_SERVERS")
-    python = os.environ.get("TRAWL_TENSORBOARD") or (servers and str(pathlib.Path(servers, "bin", "python")))
-    if not python:
-        raise tap.Skip("needs the package tensorboard: tools/test --servers, or TRAWL_TENSORBOARD=PYTHON")
+    python = tap.package("tensorboard", "TRAWL_TENSORBOARD")
     logs, store, out = train(folder), sweep(folder), folder / "curves"
     run("export", "a", "--store", store, "--format", "curves", "-o", out)
     want = stored_curves(store, "a")

@@ -4,9 +4,6 @@ The case with Optuna needs its package: of `tools/test --servers`, or of the Pyt
 import csv
 import io
 import json
-import os
-import pathlib
-import socket
 import sqlite3
 import subprocess
 import urllib.request
@@ -181,10 +178,7 @@ def test_an_optuna_storage_has_the_very_numbers(folder):
 
 
 def test_optuna_itself_sees_the_same_front(folder):
-    servers = os.environ.get("TRAWL_SERVERS")
-    python = os.environ.get("TRAWL_OPTUNA") or (servers and str(pathlib.Path(servers, "bin", "python")))
-    if not python:
-        raise tap.Skip("needs the package optuna: tools/test --servers, or TRAWL_OPTUNA=PYTHON")
+    python = tap.package("optuna", "TRAWL_OPTUNA")
     store, made = sweep(folder), folder / "optuna.db"
     run("export", "a", "--store", store, "--format", "optuna", "-o", made)
     trials = show(store, "a")["trials"]
@@ -205,15 +199,10 @@ def get_json(url):
 
 def test_optuna_dashboard_shows_the_same_front(folder):
     """The program as a person starts it, on a file that `trawl export` made; its page reads these two addresses."""
-    servers = os.environ.get("TRAWL_SERVERS")
-    program = os.environ.get("TRAWL_DASHBOARD") or (servers and str(pathlib.Path(servers, "bin", "optuna-dashboard")))
-    if not program:
-        raise tap.Skip("needs the package optuna-dashboard: tools/test --servers, or TRAWL_DASHBOARD=PROGRAM")
+    program = tap.package("optuna-dashboard", "TRAWL_DASHBOARD", "optuna-dashboard")
     store, made = sweep(folder), folder / "optuna.db"
     run("export", "a", "--store", store, "--format", "optuna", "-o", made)
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = tap.free_port()
     process = subprocess.Popen([program, "sqlite:///%s" % made, "--port", str(port), "--server", "wsgiref"], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     tap.started.append(process)

@@ -2,8 +2,6 @@
 
 The cases with Optuna's own files need its package: of `tools/test --servers`, or of the Python that TRAWL_OPTUNA names."""
 import json
-import os
-import pathlib
 import sqlite3
 import subprocess
 
@@ -215,10 +213,7 @@ print(json.dumps([[t.state.name, t.params, t.values] for t in study.trials]))
 
 
 def test_a_storage_that_optuna_made(folder):
-    servers = os.environ.get("TRAWL_SERVERS")
-    python = os.environ.get("TRAWL_OPTUNA") or (servers and str(pathlib.Path(servers, "bin", "python")))
-    if not python:
-        raise tap.Skip("needs the package optuna: tools/test --servers, or TRAWL_OPTUNA=PYTHON")
+    python = tap.package("optuna", "TRAWL_OPTUNA")
     made = folder / "theirs.db"
     done = subprocess.run([python, "-c", MAKE_OPTUNA, made], capture_output=True, text=True, timeout=tap.PATIENCE_S)
     assert done.returncode == 0, done.stderr

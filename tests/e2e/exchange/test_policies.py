@@ -600,10 +600,7 @@ print(json.dumps(rows))
 
 
 def test_onnxruntime_itself_gives_the_same(folder):
-    servers = os.environ.get("TRAWL_SERVERS")
-    python = os.environ.get("TRAWL_ONNX") or (servers and str(pathlib.Path(servers, "bin", "python")))
-    if not python:
-        raise tap.Skip("needs the packages onnx and onnxruntime: tools/test --servers, or TRAWL_ONNX=PYTHON")
+    python = tap.package("onnx and onnxruntime", "TRAWL_ONNX")
     build_game(folder)
     for name, options in CASES.items():
         checkpoint, lines = trained(folder, name, options)

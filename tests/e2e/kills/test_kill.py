@@ -72,9 +72,16 @@ class Sweep:
         there = subprocess.run([tap.TRAWL, "show", "a", "--store", str(self.store)], capture_output=True).returncode == 0
         where = ["--resume", "a"] if there else [self.folder / "s.ini", "--name", "a"]
         with open(self.words, "w") as out:
-            self.process = subprocess.Popen([tap.TRAWL, "sweep", *map(str, where), "--store", str(self.store), "--trials", "100000"],
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+            self.process = subprocess.Popen(
+                [tap.TRAWL, "sweep", *map(str, where), "--store", str(self.store), "--trials", "100000", *self.devices()],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=self.env())
         self.workers = []
+
+    def devices(self):
+        return []
+
+    def env(self):
+        return None
 
     def told(self):
         """Trials that it has reported as done."""

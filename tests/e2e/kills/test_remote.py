@@ -10,7 +10,6 @@ import random
 import re
 import resource
 import signal
-import subprocess
 import time
 
 import loopback_ssh
@@ -238,16 +237,8 @@ class Remote(test_kill.Sweep):
         super().__init__(folder, moments)
         self.sshd = sshd
 
-    def begin(self):
-        there = subprocess.run([tap.TRAWL, "show", "a", "--store", str(self.store)], capture_output=True).returncode == 0
-        where = ["--resume", "a"] if there else [self.folder / "s.ini", "--name", "a"]
-        with open(self.words, "w") as out:
-            self.process = subprocess.Popen(
-                [tap.TRAWL, "sweep", *map(str, where), "--store", str(self.store), "--trials", "100000", "--devices", *self.devices()],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=self.env())
-
     def devices(self):
-        return ["ssh:node1/cpu, ssh:node2/cpu, cpu", *self.sshd.options()]
+        return ["--devices", "ssh:node1/cpu, ssh:node2/cpu, cpu", *self.sshd.options()]
 
     def env(self):
         return with_tmp(self.folder)

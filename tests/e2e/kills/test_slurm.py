@@ -126,7 +126,7 @@ wait $sweep
 
 class Jobs(test_remote.Remote):
     def devices(self):
-        return ["slurm:cpus-per-task=1*2", *PROGRAM]
+        return ["--devices", "slurm:cpus-per-task=1*2", *PROGRAM]
 
     def env(self):
         return env_of(self.sshd, self.folder)
