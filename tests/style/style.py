@@ -220,12 +220,6 @@ def test_tally_words():
     assert printed({"result": "OK", "stdout": "1..1\nok 1 - a\n# 0.1 s\n"}) == ["1 passed, 0 failed, 0 skipped"]
 
 
-def test_drawing():
-    drawn = subprocess.run([sys.executable, os.path.join(root, "tools/check_includes.py"), "--draw", root], capture_output=True, text=True, check=True).stdout
-    with open(os.path.join(root, "ARCHITECTURE.md"), encoding="utf-8") as file:
-        assert drawn and "```\n" + drawn + "```\n" in file.read(), "ARCHITECTURE.md draws other includes than tools/check_includes.py --draw prints"
-
-
 def test_option_reference():
     if not trawl:
         raise Skip("the program is not given")
@@ -276,7 +270,6 @@ def tests():
         yield name, lambda rule=rule: none(rule(root))
     yield "includes keep to the folder table", test_includes_of_the_tree
     yield "planted includes are found", test_planted_includes
-    yield "ARCHITECTURE.md draws the includes", test_drawing
     yield "planted violations are found", test_planted_rules
     yield "measurements find their helpers", test_measurements_find_their_helpers
     yield "scripts have help", test_scripts_have_help
