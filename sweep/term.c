@@ -20,11 +20,11 @@ int term_width(int fd)
     return 80;
 }
 
-static int term_height(int fd)
+static int term_height(void)
 {
     struct winsize ws;
 
-    if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_row >= 4)
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row >= 4)
         return ws.ws_row;
     return 24;
 }
@@ -92,7 +92,7 @@ void term_draw(const char *text)
 
     if (!active)
         return;
-    if (lines_drawn > 0 && (width != width_drawn || lines_drawn >= term_height(STDERR_FILENO)))
+    if (lines_drawn > 0 && (width != width_drawn || lines_drawn >= term_height()))
         used = (size_t)snprintf(out, sizeof out, "\x1b[H\x1b[J"); /* resized: lines may have been folded */
     else if (lines_drawn > 0)
         used = (size_t)snprintf(out, sizeof out, "\x1b[%dA\r", lines_drawn);
@@ -167,7 +167,7 @@ void term_style_take(struct term_style *ret_style)
 
     *ret_style = (struct term_style){
         .width = term_width(STDERR_FILENO),
-        .height = term_height(STDERR_FILENO),
+        .height = term_height(),
         .color = (no_color == NULL || no_color[0] == '\0') && term != NULL && strncmp(term, "vt", 2) != 0,
         .unicode = locale_is_utf8(),
     };

@@ -56,7 +56,6 @@ void briefing_make(const struct study_view *v, const struct gp_insight *insight,
         b.n_confirmed += t->state == TRIAL_DONE && trial_is_confirming(t);
     }
     b.best = study_view_pick(v, GP_BEST);
-    b.knee = study_view_pick(v, GP_KNEE);
     b.volume = believed_volume(v, &v->ref, BELIEVED_NOW);
     b.volume_before = since_ms > 0 ? believed_volume(v, &v->ref, since_ms) : 0;
     if (since_ms > 0)

@@ -26,7 +26,7 @@ struct briefing {
     int64_t since_ms; /* 0: all of the study */
     size_t n_done, n_failed, n_confirmed; /* that ended since; n_confirmed: of n_done, fresh seeds of a config */
     double volume_before, volume; /* of what is believed, against the study's reference */
-    size_t best, knee, best_before; /* view->n: none; best_before: of what had a result by since_ms */
+    size_t best, best_before; /* view->n: none; best_before: of what had a result by since_ms */
     struct promise promise, promise_before; /* of best and best_before */
     struct failures failures;
     struct gain_expected growth;

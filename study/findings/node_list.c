@@ -12,12 +12,12 @@ static const char *state_of(const struct node *node)
                                           : "starting";
 }
 
-enum status node_list_to_json(struct store *store, int64_t study_id, cJSON **ret_json, struct error *err)
+enum status node_list_to_json(struct store *store, int64_t study_id, cJSON **ret_json)
 {
     MEM_LOCAL struct node *nodes = NULL;
     size_t n = 0;
 
-    TRY(store_node_list(store, study_id, &nodes, &n, err));
+    TRY(store_node_list(store, study_id, &nodes, &n, NULL));
     *ret_json = cJSON_CreateArray();
     for (size_t i = 0; i < n; i++) {
         const struct node *node = &nodes[i];

@@ -19,7 +19,6 @@
 #include "sweep/proposals/proposer.h"
 #include "sweep/signals.h"
 
-#include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -226,7 +225,7 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
     ss->view.study.state = study->state;
     switch (c->kind) {
     case CONTROL_STOP:
-        scheduler_end(sock->sched, ss, true, "user", "stopped by `trawl stop`");
+        scheduler_end(sock->sched, ss, "stopped by `trawl stop`");
         break;
     case CONTROL_PAUSE:
         scheduler_pause(sock->sched, ss, true);
@@ -498,7 +497,7 @@ void controller_socket_open(struct controller_socket *sock, struct store *store,
     /* Sweeps that share a database on one machine have no sockets: they get their requests through it. */
     bool listens = daemon || !store_is_address(store_path(store));
     if (listens && (control_server_create(&sock->server, store_path(store), handle, sock, &why) != ST_OK ||
-                    scheduler_watch(sched, control_server_fd(sock->server), POLLIN, on_ready, sock, &why) != ST_OK)) {
+                    scheduler_watch(sched, control_server_fd(sock->server), on_ready, sock, &why) != ST_OK)) {
         log_warn("%s; `trawl pause`, `stop` and the like do not reach this sweep, continuing", why.text);
         control_server_destroy(sock->server);
         sock->server = NULL;
@@ -507,7 +506,7 @@ void controller_socket_open(struct controller_socket *sock, struct store *store,
         return;
     sock->mail_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (sock->mail_fd < 0 || timerfd_settime(sock->mail_fd, 0, &every, NULL) != 0 ||
-        scheduler_watch(sched, sock->mail_fd, POLLIN, on_mail, sock, &why) != ST_OK)
+        scheduler_watch(sched, sock->mail_fd, on_mail, sock, &why) != ST_OK)
         log_warn("%s: `trawl pause` and the like work on this machine alone (%s), continuing", store_path(store),
                  why.status != ST_OK ? why.text : strerror(errno));
     sched->on_mail = on_mail;

@@ -53,7 +53,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
         n_slots += (size_t)s->workers.v[i].spec.lanes;
     s->ended = mem_array(n_slots, sizeof *s->ended);
     s->crowded = devices->crowded;
-    s->begun_s = s->now_s = s->workers.now_s;
+    s->now_s = s->workers.now_s;
     *ret_scheduler = s;
     return ST_OK;
 }
@@ -192,14 +192,13 @@ static void begin_end(struct scheduler *s, struct sched_study *ss, const char *r
     event_ring_add(&s->workers.events, "%s: ends, %s", ss->view.study.name, ss->end.text);
 }
 
-void scheduler_end(struct scheduler *s, struct sched_study *ss, bool requeue, const char *rule, const char *text)
+void scheduler_end(struct scheduler *s, struct sched_study *ss, const char *text)
 {
     if (ss->state == SCHED_STUDY_ENDED)
         return;
     if (ss->state != SCHED_STUDY_ENDING)
-        begin_end(s, ss, rule, text);
-    if (requeue)
-        scheduler_recall(s, ss);
+        begin_end(s, ss, "user", text);
+    scheduler_recall(s, ss);
 }
 
 void scheduler_stop(struct scheduler *s)
@@ -526,11 +525,11 @@ static enum status take_worker_events(struct scheduler *s, struct error *err)
     return rc != ST_OK ? rc : stored;
 }
 
-enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx, struct error *err)
+enum status scheduler_watch(struct scheduler *s, int fd, sched_fd_fn *fn, void *ctx, struct error *err)
 {
     if (s->n_watches == SCHED_MAX_WATCHES)
         return FAIL(err, ST_LIMIT, "more than %d connections at a time", SCHED_MAX_WATCHES);
-    s->watches[s->n_watches++] = (struct sched_watch){fd, events, fn, ctx};
+    s->watches[s->n_watches++] = (struct sched_watch){fd, fn, ctx};
     return ST_OK;
 }
 
@@ -552,7 +551,7 @@ static enum status wait_events(struct scheduler *s, struct error *err)
     uint64_t count;
 
     for (size_t i = 0; i < s->n_watches; i++)
-        fds[n++] = (struct pollfd){.fd = s->watches[i].fd, .events = s->watches[i].events};
+        fds[n++] = (struct pollfd){.fd = s->watches[i].fd, .events = POLLIN};
     n_watched = n;
     fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
     fds[n++] = (struct pollfd){.fd = s->store != NULL ? store_hint_fd(s->store) : -1, .events = POLLIN};

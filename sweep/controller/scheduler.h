@@ -47,7 +47,6 @@ struct sched_listener {
 typedef void sched_fd_fn(void *ctx, short revents);
 struct sched_watch {
     int fd;
-    short events;
     sched_fd_fn *fn;
     void *ctx;
 };
@@ -70,7 +69,7 @@ struct scheduler {
     bool stay; /* keep running without studies, until scheduler_stop */
     bool stopping; /* flights are stopped and queued again */
     struct share_mark shared; /* the level of the studies' shares */
-    double begun_s, ticked_s, now_s; /* now_s: of this round */
+    double ticked_s, now_s; /* now_s: of this round */
     int wake_fd; /* an eventfd: proposals are ready */
     sched_fd_fn *on_mail; /* the store hints at requests that came through it; NULL: nobody takes them */
     void *mail_ctx;
@@ -105,12 +104,11 @@ size_t scheduler_part(const struct scheduler *s, const struct sched_study *ss, s
 void scheduler_recall(struct scheduler *s, struct sched_study *ss); /* its flights are stopped and queued again */
 /* After new limits or `continue`: also a study that was about to end continues, but not one that has ended. */
 void scheduler_resume(struct scheduler *s, struct sched_study *ss);
-/* requeue: its flights are stopped at once and queued again; else they may end. */
-void scheduler_end(struct scheduler *s, struct sched_study *ss, bool requeue, const char *rule, const char *text);
+/* A user ends the study: its flights are stopped at once and queued again. */
+void scheduler_end(struct scheduler *s, struct sched_study *ss, const char *text);
 void scheduler_stop(struct scheduler *s); /* as a signal does: everything is stopped and queued again */
-/* fn is called from scheduler_run when fd is ready (it may watch and unwatch). */
-enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx,
-                            struct error *err) MUST_USE;
+/* fn is called from scheduler_run when fd can be read (it may watch and unwatch). */
+enum status scheduler_watch(struct scheduler *s, int fd, sched_fd_fn *fn, void *ctx, struct error *err) MUST_USE;
 void scheduler_unwatch(struct scheduler *s, int fd);
 /* Returns when every study has ended (or stay, and scheduler_stop). ST_INTERRUPTED after a signal or scheduler_stop. A
  * study's own failure is in its err and is no failure of the scheduler. */

@@ -115,9 +115,7 @@ static void fill_result(const struct rerun *r, int64_t seed, const struct train_
                                  .env_steps = result->env_steps,
                                  .perf = train_outcome(result, eval, "perf", &none),
                                  .cost_s = result->cost_s,
-                                 .eval_episodes = eval->episodes,
-                                 .eval_unfinished = eval->unfinished,
-                                 .eval_s = eval->eval_s};
+                                 .eval_episodes = eval->episodes};
     ret->score = train_outcome(result, eval, r->study.metric, &ret->score_se);
     snprintf(ret->device, sizeof ret->device, "%s", kern_device_name(r->session.kern));
     snprintf(ret->vector_units, sizeof ret->vector_units, "%s", kern_vector_units(r->session.kern));

@@ -14,8 +14,7 @@ struct setup;
 struct rerun_result {
     int64_t seed, env_steps;
     double score, score_se, perf, cost_s; /* score_se NaN: score of the end of training */
-    int64_t eval_episodes, eval_unfinished;
-    double eval_s;
+    int64_t eval_episodes;
     char device[256], vector_units[64];
     char *outcomes; /* owned JSON: the metrics at its end that the study needs; NULL: it needs none */
 };

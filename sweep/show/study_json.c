@@ -44,7 +44,7 @@ enum status study_view_print_json(struct study_view *view, const char *store_pat
     }
     /* A controller whose store was taken away reports what it has in memory: the nodes are unknown then. */
     if (store_open_reader(&store, store_path, NULL) != ST_OK ||
-        node_list_to_json(store, view->study.id, &nodes, NULL) != ST_OK)
+        node_list_to_json(store, view->study.id, &nodes) != ST_OK)
         nodes = cJSON_CreateNull();
     store_close(store);
     json_add(json, "insight", insight);

@@ -279,7 +279,7 @@ enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *o
     cJSON_AddItemToObject(json, "slots", cJSON_DetachItemFromObjectCaseSensitive(timeline, "slots"));
     (void)!serve_reader_take(s, &reader, NULL);
     cJSON_ArrayForEach(row, running) add_curve(row, reader.store, metric);
-    if (reader.store == NULL || node_list_to_json(reader.store, study_id, &nodes, NULL) != ST_OK)
+    if (reader.store == NULL || node_list_to_json(reader.store, study_id, &nodes) != ST_OK)
         nodes = cJSON_CreateArray();
     json_add(json, "nodes", nodes);
     api_put_json(out, json);

@@ -36,7 +36,6 @@ struct headers {
 };
 
 struct transfer {
-    struct http *http;
     struct headers headers;
     struct strbuf *body;
 };
@@ -478,7 +477,7 @@ static bool may_follow(const char *from, const char *location, long code, const 
 
 void http_send(struct http *http, const struct http_request *request, struct http_reply *reply)
 {
-    struct transfer t = {.http = http, .body = &reply->body};
+    struct transfer t = {.body = &reply->body};
     char url[URL_MAX];
     CURLcode rc = CURLE_OK;
 

@@ -42,18 +42,16 @@ struct play {
 };
 
 struct plays {
-    struct serve *s;
     pthread_mutex_t lock; /* guards the list */
     struct play *first;
     size_t n;
     bool ended;
 };
 
-struct plays *plays_create(struct serve *s)
+struct plays *plays_create(void)
 {
     struct plays *p = mem_alloc(sizeof *p);
 
-    p->s = s;
     pthread_mutex_init(&p->lock, NULL);
     return p;
 }

@@ -11,7 +11,7 @@ struct plays;
 struct request;
 struct serve;
 
-struct plays *plays_create(struct serve *s);
+struct plays *plays_create(void);
 void plays_end(struct plays *plays); /* every stream ends */
 void plays_destroy(struct plays *plays); /* after the last stream is freed */
 /* The stream of the route `play`: its trial, checkpoint, seed and choice of actions come from the request. */

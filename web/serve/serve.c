@@ -104,7 +104,7 @@ static struct serve *begin(const struct serve_settings *settings)
     pthread_mutex_init(&s->readers.lock, NULL);
     cache_init(&s->cache);
     s->events = events_create();
-    s->plays = plays_create(s);
+    s->plays = plays_create();
     return s;
 }
 

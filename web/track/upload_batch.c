@@ -139,7 +139,6 @@ void batch_choose(struct batch *b, int64_t last_step, int64_t thin_ms)
         b->rows[b->n] = b->rows[i];
         b->steps_after[b->n++] = b->steps_after[i];
     }
-    b->n_left_out = (int64_t)(n_all - b->n);
     b->last_step = last_step;
 }
 

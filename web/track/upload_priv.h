@@ -78,7 +78,6 @@ struct batch {
     int64_t *steps_after; /* (n) last_step of the position once row i is acknowledged */
     size_t n;
     int64_t last_step; /* once all are acknowledged */
-    int64_t n_left_out;
 };
 /* All rows of list, parsed. Takes list. */
 void batch_read(struct batch *batch, struct outbox_list *list);

@@ -57,7 +57,7 @@ SCHED_TEST(what_clients_train_does_not_name_the_gpu_here)
     create_study(p, "a", "sobol", 60, 1);
     struct sched_study *ss = serve(p, "a");
     assert_int_equal(pipe(p->pipe), 0);
-    OK(scheduler_watch(p->sched, p->pipe[0], POLLIN, on_client, p, err));
+    OK(scheduler_watch(p->sched, p->pipe[0], on_client, p, err));
     p->sched->listener.on_trial_end = ask_after_trial;
     p->says = "rta";
     OK(scheduler_run(p->sched, err));
@@ -111,7 +111,7 @@ SCHED_TEST(a_standstill_is_no_silence_and_no_time_of_a_proposal)
     create_study(p, "a", "sobol", 50, 1);
     struct sched_study *ss = serve(p, "a");
     assert_int_equal(pipe(p->pipe), 0);
-    OK(scheduler_watch(p->sched, p->pipe[0], POLLIN, stand_still, p, err));
+    OK(scheduler_watch(p->sched, p->pipe[0], stand_still, p, err));
     p->sched->listener.on_trial_end = ask_after_trial;
     p->says = "gst";
     OK(scheduler_run(p->sched, err));
@@ -158,7 +158,7 @@ SCHED_TEST(a_node_that_stood_still_too_may_report_first)
     create_study(p, "a", "sobol", 100000, 1);
     (void)serve(p, "a");
     assert_int_equal(pipe(p->pipe), 0);
-    OK(scheduler_watch(p->sched, p->pipe[0], POLLIN, wake_beside_a_node, p, err));
+    OK(scheduler_watch(p->sched, p->pipe[0], wake_beside_a_node, p, err));
     p->step = 1;
     assert_int_equal(write(p->pipe[1], "w", 1), 1); /* it is never read */
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED); /* it has lost it in the end */

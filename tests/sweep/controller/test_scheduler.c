@@ -339,7 +339,7 @@ static void on_pipe(void *ctx, short revents)
     else if (byte == 'b')
         (void)serve(p, "b");
     else if (byte == 'e')
-        scheduler_end(p->sched, p->runs[1], true, "user", "somebody said so");
+        scheduler_end(p->sched, p->runs[1], "somebody said so");
     else
         scheduler_pause(p->sched, p->runs[0], false);
 }
@@ -392,7 +392,7 @@ SCHED_TEST(devices_get_their_share)
     create_study(p, "b", "sobol", 1000, 1);
     (void)serve(p, "a");
     assert_int_equal(pipe(p->pipe), 0);
-    OK(scheduler_watch(p->sched, p->pipe[0], 1 /* POLLIN */, on_pipe, p, err));
+    OK(scheduler_watch(p->sched, p->pipe[0], on_pipe, p, err));
     p->sched->listener.on_trial_start = note_start;
     p->sched->listener.on_trial_end = move_on;
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
@@ -428,7 +428,7 @@ SCHED_TEST(a_study_may_come_pause_and_end_on_the_way)
     create_study(p, "b", "sobol", 1000, 1);
     const struct sched_study *a = serve(p, "a");
     assert_int_equal(pipe(p->pipe), 0);
-    OK(scheduler_watch(p->sched, p->pipe[0], 1 /* POLLIN */, on_pipe, p, err));
+    OK(scheduler_watch(p->sched, p->pipe[0], on_pipe, p, err));
     p->sched->listener.on_trial_end = command_after_trial;
     OK(scheduler_run(p->sched, err));
     assert_int_equal(p->woken, 4);

@@ -121,7 +121,6 @@ TEST(steps_only_rise)
 
     make_batch(&b, 0, 100, -1, 0);
     assert_int_equal(b.n, 100 - 9);
-    assert_int_equal(b.n_left_out, 9);
     assert_int_equal(b.rows[0].type, TRACK_ROW_START);
     for (size_t i = 1; i < b.n; i++) {
         assert_true(b.rows[i].env_steps > last);
