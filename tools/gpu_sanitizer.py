@@ -21,7 +21,6 @@ PLACE = re.compile(r"(?:\bat|access at) (?:void )?([\w:]+)[^\n]*\+0x")
 OF_LIBRARIES = re.compile(r"nvjet_|cutlass|cudnn")  # kernels of cuBLASLt and cuDNN, which are not ours to fix
 UNEVEN = re.compile(r"test_\w+_17$|population_side_by_side$")  # some groups of threads have no matrix, and fewer barriers
 OF_UNEVEN = re.compile(r"solo_k$")  # racecheck loses count of a block's barriers then, see bench/notes/cuda.md
-OURS = ["--kernel-name", "kernel_substring=_k"]  # racecheck of cuBLASLt's and cuDNN's kernels takes minutes
 AFTER_CUDNN = re.compile(r"add_bf16_k$")  # reads what cuDNN has written (its numbers agree with the CPU's), which initcheck does not see
 
 
@@ -107,8 +106,8 @@ class Sanitizer:
         if given_s < 5:
             self.row(step, "out of time", "not begun", 0)
             return
-        more = {"memcheck": ["--report-api-errors", "no"], "racecheck": OURS}.get(tool, [])  # tests run out of memory on purpose
-        command = [self.sanitizer, "--tool", tool, "--error-exitcode", str(EXIT_FOUND), *more, path, *arguments, test]
+        quiet = ["--report-api-errors", "no"] if tool == "memcheck" else []  # tests run out of memory on purpose
+        command = [self.sanitizer, "--tool", tool, "--error-exitcode", str(EXIT_FOUND), *quiet, path, *arguments, test]
         log = "sanitizer-" + "-".join([tool, name, *arguments, test])
         code, out, errors, seconds = self.check.run(log, command, given_s, {"TRAWL_TEST_SHORT": "1"})
         outcome, note = outcome_of(tool, code, out, errors, test)
