@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-extern const char gym_bridge[]; /* the text of bridge.py */
+extern const char gym_bridge[]; /* the texts of bridge_spaces.py and bridge.py */
 
 /* What the program and one helper share; each cache line has one writer. bridge.py knows the places. */
 struct gym_line {

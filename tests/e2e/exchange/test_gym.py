@@ -308,7 +308,7 @@ class Bridge:
         os.ftruncate(self.memory, size)
         self.socket, theirs = socket.socketpair()
         self.wakes_it, self.wakes_us = os.eventfd(0, os.EFD_SEMAPHORE), os.eventfd(0, os.EFD_SEMAPHORE)
-        source = open(os.path.join(ROOT, "envs", "gym", "bridge.py"), encoding="utf-8").read()
+        source = "".join(open(os.path.join(ROOT, "envs", "gym", name), encoding="utf-8").read() for name in ("bridge_spaces.py", "bridge.py"))
         task = {"path": str(folder), "info": "", "byte_scale": 255, "n": n, "cores": 2, "processes": 1, "process": 0, "spin_ns": spin_ns, "tensors": rows, "n_bytes": n_bytes,
                 "n_floats": n_floats, **task}
 
