@@ -4,7 +4,7 @@
 usage: bench/gym_speed.py TRAWL PYTHON --out bench/results/gym.csv [--rounds 5] [--seconds 1]
 
 PYTHON has gymnasium, and the packages of the environments: one whose package it lacks is left out. All are stepped alone, under random actions: Trawl's by
-`trawl bench env` (the batch that a training steps, without a policy; a process for each core, of a vector environment or a pool one, or two
+`trawl bench env` (the batch that a training steps, without a policy; a process for each core or all but one, of a vector environment or a pool one, or two
 where it shows images),
 Gymnasium's SyncVectorEnv and AsyncVectorEnv (shared memory, a process for each environment), of a vector environment (--env.vector) and of EnvPool the loop over
 their own step. A round measures all one after another; the table has the best round of each, since other programs on the machine only ever slow one down.

@@ -1,12 +1,11 @@
 """bridge.py - steps Gymnasium environments for Trawl, in a Python of the user's own. The program holds this text and
 starts it as `python -c TEXT JSON`, one process for each core; tensors lie in memory that both share.
 
-Descriptors: 3 a socket, whose end is that of the program, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there
-too, when the process crashes or is killed for hanging), 6 an eventfd that wakes us, 7 one that wakes the program. A byte on the socket
-would do that too, but Linux puts who waits for it on the core of the one that wrote, which has work of its own. Commands and their
-answers are words of the shared memory, `line` below (envs/gym/gym_helper.h): r resets instances first to end, s steps them. Instance i belongs to process i modulo their number; of a
-vector environment (kind "vector" and "envpool") a process has neighbours, which are one object. A byte ! in the socket says that something
-was raised, ? that the user can put it right.
+Descriptors: 3 a socket that ends with the program, 4 the shared memory, 5 what went wrong, as text (faulthandler writes there too, when the process
+crashes or is killed for hanging), 6 an eventfd that wakes us, 7 one that wakes the program (by a socket, Linux would wake either on the core of the
+other). Commands and answers are words of the shared memory, `line` below (envs/gym/gym_helper.h): r resets instances first to end, s steps them.
+Instance i belongs to process i modulo their number; of a vector environment (kind "vector" and "envpool") a process has neighbours, which are one
+object. A byte ! in the socket says that something was raised, ? that the user can put it right.
 
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
 first of the new episode, and the last of the old one is kept where it was truncated."""
@@ -215,12 +214,7 @@ def one_each(x, n, kinds, what):
     if x.shape != (n,) or x.dtype.kind not in kinds:
         raise ValueError(f"{what} of the shape {x.shape} and the type {x.dtype}: {n} are needed, one an instance, "
                          f"{'true or false' if kinds == WHOLE else 'real numbers'}")
-    return x
-
-
-def ends_of(x, n):
-    x = one_each(x, n, WHOLE, "ends")
-    return x if x.dtype == bool else x != 0
+    return x != 0 if kinds == WHOLE and x.dtype != bool else x
 
 
 class Vector:
@@ -244,7 +238,7 @@ class Vector:
         NEXT_STEP the program sees which of them a step only reset."""
         self.gave = None
         self.gave = obs, rewards, terms, truncs, infos = self.env.step(act)
-        terms, truncs = ends_of(terms, self.n), ends_of(truncs, self.n)
+        terms, truncs = (one_each(x, self.n, WHOLE, "ends") for x in (terms, truncs))
         if self.mode == "NEXT_STEP":
             return obs, rewards, terms, truncs, None
         cut, last = truncs > terms, None
@@ -480,14 +474,14 @@ class Instances(Share):
 
 class Patience:
     """For the next command. To be woken takes longer than many a step, so it is waited for without sleep, for a while, and less
-    often the more often that was in vain: another program may need the core, or steps may be long."""
+    often the more often that was in vain: another program may need the core, or steps may be long. Not for a program that has to wake."""
     misses = skipped = 0
 
     def spins(self, line, seen):
-        self.skipped += 1
-        if self.skipped < 1 << self.misses:
+        self.skipped += not line[AWAITED]
+        if line[AWAITED] or self.skipped < 1 << self.misses:
             return False
-        self.skipped, until = 0, time.perf_counter_ns() + TASK["spin_ns"] * (2 if line[AWAITED] else 1)  # it has to wake first
+        self.skipped, until = 0, time.perf_counter_ns() + TASK["spin_ns"]
         line[ASLEEP] = 0
         while line[ASKED] == seen and time.perf_counter_ns() < until:
             pass

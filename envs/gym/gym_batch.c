@@ -59,6 +59,15 @@ size_t gym_processes(const char *name, const struct gym_settings *settings, cons
     return !gym_is_vector(name, settings) ? machine_cores() : shape->height > 0 ? 2 : 1;
 }
 
+size_t gym_spread(size_t cores, size_t n_envs)
+{
+    size_t fewer = cores - 1;
+
+    if (fewer == 0 || cores >= n_envs)
+        return cores;
+    return 4 * ((n_envs + fewer - 1) / fewer) <= 5 * ((n_envs + cores - 1) / cores) ? fewer : cores;
+}
+
 static bool is_filmed(const struct env_def *def)
 {
     return def->save != NULL;
@@ -200,6 +209,8 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
         b->info_at[b->n_info++] = gym_number_at(def, name);
     b->vectors = gym_is_vector(def->name, settings);
     b->n_helpers = gym_processes(def->name, settings, &shape);
+    if (!b->vectors && b->settings->processes == 0)
+        b->n_helpers = gym_spread(b->n_helpers, n_envs);
     b->n_helpers = b->n_helpers < n_envs ? b->n_helpers : n_envs;
     b->helpers = mem_array(b->n_helpers, sizeof *b->helpers);
     for (size_t h = 0; h < b->n_helpers; h++)

@@ -246,6 +246,11 @@ TEST(processes)
     assert_int_equal(gym_processes("gym:X", &settings, &image), machine_cores());
     settings.processes = 3;
     assert_int_equal(gym_processes("envpool:X", &settings, &image), 3);
+    assert_int_equal(gym_spread(8, 32), 7); /* 5 instances for 4 */
+    assert_int_equal(gym_spread(8, 24), 8); /* 4 for 3 */
+    assert_int_equal(gym_spread(8, 8), 8);
+    assert_int_equal(gym_spread(2, 128), 2);
+    assert_int_equal(gym_spread(1, 5), 1);
 }
 
 static void fails(const char *name, double timeout_s, const char *how)
