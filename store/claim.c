@@ -10,7 +10,7 @@
 
 #define FORGET_S 86400 /* nodes that were killed leave their row for a day */
 #define STOOD_STILL_S 5 /* between two looks at silent nodes */
-#define SPARED_MAX_S 60 /* of looks: whoever always needs long between two would spare silent nodes for ever */
+#define SPARED_MAX_S 60 /* of sparing_s: whoever is slow at every look would spare silent nodes for ever */
 
 bool lease_is_of_node(const struct lease *lease)
 {

@@ -168,7 +168,7 @@ struct store {
     double locked_s; /* when the present wait for a lock began, by the monotonic clock */
     double looked_s; /* the opening, or the last look at silent nodes (clock_boot_s); 0: a trial was claimed since */
     double spared_s; /* until then none of them loses its trial */
-    double sparing_s; /* since a look that spared none; of each gap between two looks STOOD_STILL_S count */
+    double sparing_s; /* of looks since one that spared none: the gaps between them, STOOD_STILL_S of each at most */
     bool synced; /* the open transaction's commit waits for the disk */
     struct db_stmt stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) metrics' names, as the table has them; emptied by a rollback */

@@ -745,7 +745,7 @@ static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struc
                    (long long)t->number, cost_text, cap);
 }
 
-/* A program that reports its cost in some trials alone puts two measures on one axis: once told. */
+/* A program that reports its cost in some trials and not in others puts two measures on one axis; logged once. */
 static void warn_of_mixed_costs(struct sched_study *ss, const struct trial *t)
 {
     const struct study_view *v = &ss->view;

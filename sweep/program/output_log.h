@@ -6,7 +6,7 @@
 
 #define OUTPUT_HEAD_BYTES (4u << 20) /* the file holds so much of the beginning */
 #define OUTPUT_TAIL_BYTES (256u << 10) /* and of the end */
-#define OUTPUT_LINE_BYTES 65536 /* lines of so many are no reports */
+#define OUTPUT_LINE_BYTES 65536 /* lines of this length and longer are no reports */
 #define OUTPUT_LAST_BYTES 4096 /* for a message */
 
 struct output_log {
@@ -15,7 +15,7 @@ struct output_log {
     char *tail; /* (OUTPUT_TAIL_BYTES) a ring: byte k of the output lies at k % OUTPUT_TAIL_BYTES */
     char *line; /* (OUTPUT_LINE_BYTES) the line that is not whole yet */
     size_t n_line; /* OUTPUT_LINE_BYTES: too long */
-    bool too_long; /* a line was */
+    bool too_long; /* a line was too long */
 };
 
 /* path NULL: no file; one that is there is replaced. */
