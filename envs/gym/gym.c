@@ -29,9 +29,8 @@ static const struct opt_def gym_defs[] = {
                  "ale_py's; EnvPool's are of that kind anyway."),
     OPT_ROW_INT(struct gym_settings, processes, "0", 0, 1024, OPT_FIXED, 0, 0, "processes",
                 "Steps the environments in this many Python processes; 0 is one for each core, or for all but one "
-                "where each then "
-                "steps at most a quarter more instances; of a vector environment one, or "
-                "two where it shows images."),
+                "where each then steps at most a quarter more instances; of a vector environment one, or two "
+                "where it shows images."),
     OPT_ROW_FLOAT(struct gym_settings, timeout_s, "60", 0.01, 1e6, OPT_FIXED, 0, 0, "s",
                   "Ends the training when one environment takes longer than this to be made, reset or stepped."),
     OPT_ROW_FLOAT(

@@ -23,8 +23,9 @@ size_t gym_number_at(const struct env_def *def, const char *name); /* its index 
 /* Do all instances of a process step by one call? */
 bool gym_is_vector(const char *name, const struct gym_settings *settings);
 
-/* How many of them step single instances. The program needs a core as well: with processes on all of them quick games have
- * half the rate. Slow ones need them all, so one is left free where each process then steps at most a quarter more. */
+/* How many processes step single instances. The program needs a core as well: with processes on all of them quick games
+ * have half the rate. Slow ones need them all, so one is left free where each process then steps at most a quarter
+ * more. */
 size_t gym_spread(size_t cores, size_t n_envs);
 
 /* How many step its instances. By default one for each core, see gym_spread; of a vector environment, whose threads are its
