@@ -110,7 +110,7 @@ def frame_of(env):
         gave = frame if frame is None else f"an array {frame.shape} of {frame.dtype}" if isinstance(frame, np.ndarray) else type(frame).__name__
         raise Refused("a video needs an image (height, width, 3) of uint8 from its render() in render_mode \"rgb_array\"; its "
                       f"metadata[\"render_modes\"] is {modes}" + (f", and render() gave {gave}" if "rgb_array" in (modes or ()) else ""))
-    by = -(-max(frame.shape) // FILM)
+    by = min(-(-max(frame.shape) // FILM), min(frame.shape[:2]) // 2)
     height, width = (max(side // by // 2 * 2, 2) for side in frame.shape[:2])
     return frame[:height * by, :width * by].reshape(height, by, width, by, 3).mean((1, 3)).astype(np.uint8)
 

@@ -149,7 +149,7 @@ void briefing_next_text(const struct study_view *v, const struct briefing *b, st
     switch (b->next) {
     case BRIEFING_EARLY:
         strbuf_add(out, b->best >= v->n && b->failures.n > 0
-                            ? "No trial has a result: look at why they failed before more of them run."
+                            ? "No trial has a result: look at why the trials failed before more of them run."
                             : "Continue: too few trials have ended to estimate what more of them would bring.");
         break;
     case BRIEFING_CONTINUE:

@@ -298,8 +298,8 @@ static enum status take_socket(int *ret_in, int *ret_out, struct error *err)
                     "worker: this command is started by `trawl sweep` and not by hand; a command for another machine "
                     "is `trawl worker --stdio`, see docs/many-machines.md");
     *ret_in = *ret_out = WORKER_FD;
-    (void)fcntl(WORKER_FD, F_SETFD,
-                FD_CLOEXEC); /* a game that starts programs, or becomes one, does not hold it open */
+    /* A game that starts programs, or becomes one, does not hold it open. */
+    (void)fcntl(WORKER_FD, F_SETFD, FD_CLOEXEC);
     watch_controller();
     return ST_OK;
 }

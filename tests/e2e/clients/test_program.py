@@ -309,7 +309,7 @@ def test_steps_as_cost_need_steps(folder):
     equal(sweep(folder, "echo 'TRAWL score=1 step=70'\n", more="cost = env_steps")[0]["env_steps"], 70)
 
 
-def test_costs_of_two_measures_are_told(folder):
+def test_costs_of_two_measures_are_reported(folder):
     """Once, where some trials report a cost and others none that can be read."""
     for cost, told in (("cost=7", 0), ("", 0), ('cost=$((9 - 7 * (TRAWL_TRIAL % 2)))', 0), ('$([ $TRAWL_TRIAL = 0 ] || echo cost=7)', 1),
                        ("cost=$([ $TRAWL_TRIAL = 0 ] && echo 7 || echo nan)", 1)):
