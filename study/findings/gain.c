@@ -131,6 +131,39 @@ double gain_watch_recent(struct gain_watch *w, const struct study_view *v, doubl
     return w->recent;
 }
 
+struct spent { /* by a trial that has ended */
+    double ended_s, cost_s;
+};
+
+static int by_end(const void *a, const void *b)
+{
+    const struct spent *x = a, *y = b;
+
+    return (x->ended_s > y->ended_s) - (x->ended_s < y->ended_s);
+}
+
+/* When half of what the trials cost had been spent. A wait for a full disk, say, is time, and nothing is spent in it. */
+static double half_spent_at(const struct study_view *v, const struct gain_watch *w)
+{
+    MEM_LOCAL struct spent *spent = mem_array(v->n + 1, sizeof *spent);
+    double whole = 0, sum = 0;
+    size_t n = 0, k = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        const struct trial *t = &v->trials[i];
+        double cost_s = isfinite(t->cost_s) ? t->cost_s : (double)(t->finished_ms - t->started_ms) / 1e3;
+        double ended_s = ended_at(w, i);
+        if (!isfinite(ended_s))
+            continue;
+        spent[n++] = (struct spent){ended_s, cost_s};
+        whole += cost_s;
+    }
+    qsort(spent, n, sizeof *spent, by_end);
+    while (k < n && sum + spent[k].cost_s <= whole / 2)
+        sum += spent[k++].cost_s;
+    return k > 0 ? spent[k - 1].ended_s : -INFINITY;
+}
+
 void gain_expected(const struct study_view *v, struct gain_expected *ret)
 {
     struct gain_watch w = {0};
@@ -140,7 +173,7 @@ void gain_expected(const struct study_view *v, struct gain_expected *ret)
     gain_watch_begin(&w, v, 0); /* work lies before 0 */
     *ret = (struct gain_expected){.work_s = -w.begun_s, .share = NAN};
     ret->ahead_s = fmin(HOUR_S, ret->work_s);
-    double whole = volume_at(v, &w, INFINITY, rows, &n), half = volume_at(v, &w, w.begun_s / 2, rows, &n_half);
+    double whole = volume_at(v, &w, INFINITY, rows, &n), half = volume_at(v, &w, half_spent_at(v, &w), rows, &n_half);
     if (n_half >= MIN_DONE && n >= n_half + MIN_DONE && half > 0 && whole > 0) {
         double doublings = log2((ret->work_s + ret->ahead_s) / ret->work_s);
         ret->share = LASTING * fmax(whole - half, 0) * doublings / whole;

@@ -178,6 +178,25 @@ TEST(more_work_is_worth_what_the_last_was)
     study_view_free(&v);
 }
 
+/* The store could not be written for a minute, as where the disk was full, before most of the trials. */
+TEST(a_wait_is_no_work)
+{
+    struct study_view v;
+    struct gain_expected g;
+
+    begin(&v, "first", "");
+    for (int i = 0; i < 60; i++)
+        put(&v, i / 60.0, 256, "adam", 0.1 + 0.8 * i / 60, 1, NULL);
+    for (size_t i = 2; i < v.n; i++) {
+        v.trials[i].started_ms += i > 2 ? 62000 : 0; /* trial 2 had ended, and could not be recorded */
+        v.trials[i].finished_ms += 62000;
+    }
+    study_view_refresh(&v);
+    gain_expected(&v, &g);
+    assert_true(g.share > 0.1 && g.work_s > 100);
+    study_view_free(&v);
+}
+
 static void ask(const struct study_view *v, enum briefing_next want, const char *begins, bool has_command)
 {
     struct briefing b;
