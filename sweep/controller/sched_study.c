@@ -90,6 +90,16 @@ static enum status recover(struct sched_study *ss, struct error *err)
     return ST_OK;
 }
 
+/* Which measures of cost a program's trials have, also those of earlier controllers. */
+static void note_cost_method(struct sched_study *ss, const struct trial *t)
+{
+    if (t->state != TRIAL_DONE || t->cost_method == NULL || ss->view.search.cost != SEARCH_COST_WALL ||
+        !setup_is_program(ss->setup))
+        return;
+    ss->has_reported_cost |= strncmp(t->cost_method, "reported", 8) == 0;
+    ss->has_wall_cost |= strncmp(t->cost_method, "wall", 4) == 0;
+}
+
 /* Frees the texts of trial i, if it has ended: the store has them. Of ten thousand trials the configs alone are 15 MB.
  * The reasons of failures are printed at the end of a sweep. */
 static void forget_texts(struct sched_study *ss, size_t i)
@@ -161,6 +171,7 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
         const struct trial *t = &ss->view.trials[i];
         if (t->state == TRIAL_DONE && t->device != NULL && t->slot != NULL && !setup_is_program(ss->setup))
             device_class_of(t->device, ss->device_class); /* the last one's */
+        note_cost_method(ss, t);
         forget_texts(ss, i);
     }
     ss->no_workers = strcmp(ss->setup->sweep.devices, DEVICES_NONE) == 0 ||
@@ -750,11 +761,9 @@ static void warn_of_mixed_costs(struct sched_study *ss, const struct trial *t)
 {
     const struct study_view *v = &ss->view;
 
-    if (t->state != TRIAL_DONE || t->cost_method == NULL || v->search.cost != SEARCH_COST_WALL ||
-        !setup_is_program(ss->setup) || (ss->has_reported_cost && ss->has_wall_cost))
+    if (ss->has_reported_cost && ss->has_wall_cost)
         return;
-    ss->has_reported_cost |= strncmp(t->cost_method, "reported", 8) == 0;
-    ss->has_wall_cost |= strncmp(t->cost_method, "wall", 4) == 0;
+    note_cost_method(ss, t);
     if (ss->has_reported_cost && ss->has_wall_cost)
         log_warn("%s: of the trials up to %lld some reported their cost, and the wall time of others counts, so costs "
                  "cannot be compared; let the program report it as a finite number each time, or never",

@@ -320,6 +320,16 @@ def test_costs_of_two_measures_are_reported(folder):
         equal(err.count("some reported their cost"), told)
 
 
+def test_costs_of_two_measures_are_reported_after_a_resume(folder):
+    """Once, though no trial of the second controller has the measure of the first."""
+    config = study(folder, "[ $TRAWL_TRIAL -lt 2 ] && cost=cost=7\necho TRAWL score=0.5 $cost\n", trials=2)
+    store = folder / "own.db"
+    told = [run("sweep", config, "--store", store, "--name", "own")[1]]
+    told += [run("sweep", "--resume", "own", "--store", store, "--trials", n)[1] for n in (4, 5)]
+    equal([err.count("warning: own: of the trials up to 2 some reported their cost") for err in told], [0, 1, 0])
+    equal(told[2].count("some reported their cost"), 0)
+
+
 def test_a_cost_in_a_unit_of_its_own(folder):
     """sweep.cost = own: fronts and pages go by what the program reports; seconds stay seconds, and no text calls it that."""
     script = GOOD.replace("n * i, 1 / i", "3600 * n * i, 1 / i")
