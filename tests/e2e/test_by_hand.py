@@ -54,6 +54,40 @@ def test_try_refuses_what_no_trial_can_have(folder):
     equal(len(show(store, "a")["trials"]), 2)
 
 
+def test_try_refuses_a_value_without_effect_that_would_repeat_a_trial(folder):
+    config = write(folder, "own.ini", """
+[sweep]
+command = sh -c "echo TRAWL score=0.5"
+method = random
+devices = cpu
+confirm = 0
+""" + tap.space("""
+lr: type = float; min = 0; max = 1
+opt: type = categorical; values = adam, sgd, muon
+layers: type = int; min = 0; max = 4
+mom: type = float; min = 0; max = 1; when = opt != adam
+nesterov: type = float; min = 0; max = 1; when = mom > 0.5
+width: type = int; min = 1; max = 9; when = layers > 0
+"""))
+    at = ("--store", folder / "s.db")
+    run("sweep", config, *at, "--name", "a", "--trials", 1)
+    run("try", "a", "--opt", "adam", "--layers", 0, "--lr", 0.5, *at)  # trial 1, which the others start from
+    sure = ("--trial", 1, *at)
+    fails("try", "a", "--mom", 0.3, *sure, code=2, says="try: mom has an effect only where opt is sgd or muon; give that too")
+    fails("try", "a", "--mom", 0.3, "--lr", 0.5, *sure, code=2, says="no value given changes the config")
+    fails("try", "a", "--nesterov", 0.3, *sure, code=2, says="only where mom is from 0.5 to 1 and opt is sgd or muon;")
+    fails("try", "a", "--width", 3, *sure, code=2, says="width has an effect only where layers is from 1 to 4;")
+    equal(len(show(folder / "s.db", "a")["trials"]), 2)
+    run("try", "a", *sure)  # a repeat that was asked for
+    run("try", "a", "--mom", 0.3, "--lr", 0.6, *sure)
+    run("try", "a", "--mom", 0.3, "--opt", "sgd", *sure)
+    run("try", "a", "--width", 3, "--layers", 1, *sure)
+    params = [t["params"] for t in show(folder / "s.db", "a")["trials"]][2:]
+    equal([(p["param.lr"], p["param.opt"], p["param.layers"]) for p in params],
+          [(0.5, "adam", 0), (0.6, "adam", 0), (0.5, "sgd", 0), (0.5, "adam", 1)])
+    equal((params[2]["param.mom"], params[3]["param.width"]), (0.3, 3))
+
+
 def test_a_dropped_trial_is_on_no_front_until_it_counts_again(folder):
     store = sweep(folder)
     at = ("--store", store)

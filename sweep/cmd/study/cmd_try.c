@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "base/text/json.h"
 #include "base/text/num.h"
+#include "base/text/strbuf.h"
 #include "base/text/words.h"
 #include "gp/gp.h"
 #include "study/view/export.h"
@@ -9,6 +10,7 @@
 #include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/control/ask/ask_points.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/control/command/control_send.h"
 
@@ -57,14 +59,12 @@ static bool is_given(const cJSON *params, const char *key)
     return false;
 }
 
-/* The values of the picked trial for all that is not given. */
-static enum status add_base(const struct study_view *v, const char *rule, cJSON *params, struct error *err)
+/* The values of trial i for all that is not given. */
+static void add_base(const struct study_view *v, size_t i, cJSON *params)
 {
-    struct gp_picked picked;
     cJSON *item;
 
-    TRY(export_pick(v, rule, &picked, err));
-    MEM_LOCAL char *text = search_params_json(&v->search, v->x[picked.i]);
+    MEM_LOCAL char *text = search_params_json(&v->search, v->x[i]);
     JSON_LOCAL cJSON *base = cJSON_Parse(text);
     while ((item = cJSON_DetachItemFromArray(base, 0)) != NULL) {
         const char *name = search_param_name(item->string);
@@ -73,20 +73,78 @@ static enum status add_base(const struct study_view *v, const char *rule, cJSON 
         else
             cJSON_AddItemToObject(params, name, item);
     }
-    return ST_OK;
+}
+
+/* Where parameter k has an effect: "opt is sgd or muon". */
+static void add_condition(const struct search *s, size_t k, struct strbuf *out)
+{
+    const struct space_param *p = &s->space.params[k], *of = &s->space.params[p->parent];
+    double min = fmax(p->parent_min, of->min);
+    char lo[32], hi[32];
+    size_t n = 0;
+
+    strbuf_addf(out, "%s is ", search_param_name(of->key));
+    for (size_t c = 0; c < of->n_choices; c++)
+        if (p->parent_choices >> c & 1)
+            strbuf_addf(out, "%s%s", n++ > 0 ? " or " : "", s->choices[p->parent][c]);
+    if (of->scale == SPACE_CATEGORICAL)
+        return;
+    search_show(s, p->parent, of->is_int ? ceil(min) : min, lo, sizeof lo);
+    search_show(s, p->parent, fmin(p->parent_max, of->max), hi, sizeof hi);
+    strbuf_addf(out, "from %s to %s", lo, hi);
+}
+
+/* A parameter that has no effect beside the others would make this the base again (NULL: the start values), unless
+ * another value makes a difference. Values that cannot be read are left to the controller's answer. */
+static enum status check_effect(const struct search *s, const cJSON *given, const cJSON *params, const double *base,
+                                struct error *err)
+{
+    double x[SPACE_MAX_DIM];
+    struct error why = {0};
+    size_t inert = s->space.dim;
+    const cJSON *item;
+    STRBUF(text, 1000);
+
+    if (ask_points_read(s, params, x, &why) != ST_OK)
+        return ST_OK;
+    cJSON_ArrayForEach(item, given)
+    {
+        size_t k = search_find(s, item->string);
+        bool is_active = space_is_active(&s->space, k, x);
+        if (is_active && (base == NULL || x[k] != base[k]))
+            return ST_OK;
+        if (!is_active)
+            inert = k;
+    }
+    if (inert == s->space.dim)
+        return ST_OK;
+    for (size_t k = inert; s->space.params[k].is_conditional; k = s->space.params[k].parent) {
+        strbuf_add(&text, k != inert ? " and " : "");
+        add_condition(s, k, &text);
+    }
+    return FAIL(err, ST_USAGE, "try: %s has an effect only where %s; give that too: no value given changes the config",
+                search_param_name(s->space.params[inert].key), text.text);
 }
 
 /* Without a trial to start from, the study's start values stand for what is not given. */
 static enum status complete(const char *store_path, const char *study, int64_t trial, cJSON *params, struct error *err)
 {
     STUDY_VIEW(v);
+    struct gp_picked picked;
     char rule[40] = "best";
+    bool has_base;
 
     TRY(study_view_open(store_path, study, v, err));
     TRY(study_view_advise(v, err));
     if (trial >= 0)
         snprintf(rule, sizeof rule, "trial=%lld", (long long)trial);
-    return trial >= 0 || study_view_best_run(v) < v->n ? add_base(v, rule, params, err) : ST_OK;
+    has_base = trial >= 0 || study_view_best_run(v) < v->n;
+    JSON_LOCAL cJSON *given = cJSON_Duplicate(params, true);
+    if (has_base) {
+        TRY(export_pick(v, rule, &picked, err));
+        add_base(v, picked.i, params);
+    }
+    return check_effect(&v->search, given, params, has_base ? v->x[picked.i] : NULL, err);
 }
 
 static enum status send_try(const char *store_path, const char *study, int64_t trial, cJSON *params, bool json,

@@ -113,6 +113,11 @@ static enum status read_params(const struct search *s, const cJSON *params, bool
     return snap(s, has_run, ret_x, err);
 }
 
+enum status ask_points_read(const struct search *search, const cJSON *params, double *ret_x, struct error *err)
+{
+    return read_params(search, params, false, ret_x, err);
+}
+
 static enum status read_point(const struct sched_study *ss, const cJSON *body, bool has_run, double *ret_x,
                               struct error *err)
 {
