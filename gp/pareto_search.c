@@ -191,10 +191,11 @@ static double cost_at_length(const struct pareto_search *s, size_t g, double *cr
     return fmax(own, longest);
 }
 
-/* The middle score of the first finished points (those that keep all limits, or all), minus the margin where they are
- * few, and their worst cost at full length and third objective. False: there is none. Standardised. Where many are
- * pending these count at what is expected of them: those that end first are the cheapest, and with them alone nothing
- * but cheap points would be sought, for as long as the first expensive ones take. */
+/* The middle score of the first finished points (those that keep all limits, or all), or with a third objective, for
+ * which more of the score is given up, their lower quartile, minus the margin where they are few; and their worst cost
+ * at full length and third objective. False: there is none. Standardised. Where many are pending these count at what is
+ * expected of them: those that end first are the cheapest, and with them alone nothing but cheap points would be
+ * sought, for as long as the first expensive ones take. */
 static bool first_points(const struct pareto_search *s, bool kept_only, bool starts_too, double ret_ref[EHVI_MAX])
 {
     const struct observations *o = &s->obs;
@@ -223,17 +224,17 @@ static bool first_points(const struct pareto_search *s, bool kept_only, bool sta
         return false;
     num_sort(score, n);
     ret_ref[0] = cost + REF_MARGIN * fmax(cost - lo, 1.0);
-    ret_ref[1] = -0.5 * (score[(n - 1) / 2] + score[n / 2]);
+    ret_ref[1] = s->has_third ? -score[n / 4] : -0.5 * (score[(n - 1) / 2] + score[n / 2]);
     if (kept_only && n < REF_POINTS) /* they may be alike */
         ret_ref[1] += REF_MARGIN * fmax(score[n - 1] - score[0], 1.0);
     ret_ref[2] = third + REF_MARGIN * fmax(third - third_lo, 1.0);
     return true;
 }
 
-/* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of
- * them (a margin is added). Fixed from then on, so that neither end of the front draws all proposals. Those of another
- * study that teaches this one are the first: its own were chosen to be good from the start on. With limits the first
- * that keep them count beside all: these may lie where none keeps them, and those be few and alike. */
+/* What counts as a gain: a score above that of first_points, and not more expensive than all of the first finished
+ * points (a margin is added). Fixed from then on, so that neither end of the front draws all proposals. Those of
+ * another study that teaches this one are the first: its own were chosen to be good from the start on. With limits the
+ * first that keep them count beside all: these may lie where none keeps them, and those be few and alike. */
 static void reference(const struct pareto_search *s, double ret_ref[EHVI_MAX])
 {
     double kept[EHVI_MAX];

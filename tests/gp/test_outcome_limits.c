@@ -288,6 +288,40 @@ TEST(proposals_of_three)
     assert_true(least[1] < 250.0);
 }
 
+static void put_hill(struct study *s, size_t i, const double *x)
+{
+    memcpy(s->x[i], x, sizeof s->x[i]);
+    s->trials[i] = (struct gp_trial){.x = s->x[i],
+                                     .state = GP_TRIAL_DONE,
+                                     .score = -(x[0] - 0.3) * (x[0] - 0.3),
+                                     .cost = exp(3.0 * x[1]),
+                                     .third = log(0.01 + x[0])};
+}
+
+/* Three of the first ten lie at the best score already. Where the third objective is low, the score is below the middle
+ * of the ten; that is sought too. */
+TEST(third_is_worth_some_score)
+{
+    static const double first[10][2] = {{0.5, 0.5},  {0.13, 0.95}, {0.37, 0.2},  {0.77, 0.55}, {0.88, 0.05},
+                                        {0.48, 0.6}, {0.02, 0.4},  {0.28, 0.01}, {0.29, 0.3},  {0.3, 0.02}};
+    struct suggest_settings settings = {.method = SUGGEST_PARETO, .seed = 5, .n_init = 7};
+    struct study s = {.space = unit_space(2)};
+    SUGGESTER *g = NULL;
+    double least = INFINITY;
+
+    s.history = (struct gp_history){.trials = s.trials, .has_third = true};
+    for (size_t i = 0; i < 10; i++)
+        put_hill(&s, s.history.n++, first[i]);
+    OK(suggester_create(&g, &s.space, &settings, err));
+    for (size_t k = 0; k < 12; k++) {
+        struct suggestion p;
+        next(g, &s, (int64_t)s.history.n, &p);
+        least = fmin(least, p.x[0]);
+        put_hill(&s, s.history.n++, p.x);
+    }
+    assert_true(least < 0.1);
+}
+
 TEST(third_must_be_known)
 {
     struct study s;
