@@ -22,8 +22,8 @@ double gain_watch_rate(const struct gain_watch *watch, const struct study_view *
 double gain_watch_recent(struct gain_watch *watch, const struct study_view *view, double now_s);
 
 /* Hypervolume that another ahead_s at work are expected to add, as a share of what there is; NaN while too little is
- * known. Half of what the second half of what was spent added is taken for as much work again. work_s: the
- * work so far, without pauses. */
+ * known. Half of what was added while the second half of the cost was spent is taken for as much work again.
+ * work_s: the work so far, without pauses. */
 struct gain_expected {
     double work_s, ahead_s, share;
 };
