@@ -73,7 +73,8 @@ static enum status map_agents(struct dialect *dialect, struct config *config, st
     return ST_OK;
 }
 
-/* The network between encoder and heads. use_rnn is what the trainer derives from it; a file may contradict it. */
+/* The network between encoder and heads. 3.0 derives use_rnn from it, and a file may contradict it; 4.0 never reads
+ * use_rnn, and some of its configs have a 0 beside its MinGRU. */
 static enum status map_core(struct dialect *dialect, struct config *config, struct error *err)
 {
     static const char hint[] = "there is no such network here; policy.core has none, mlp, mingru and lstm";
@@ -103,7 +104,12 @@ static enum status map_core(struct dialect *dialect, struct config *config, stru
     }
     trained = config_peek(config, "policy.core");
     has_memory = trained != NULL && (strcasecmp(trained, "mingru") == 0 || strcasecmp(trained, "lstm") == 0);
-    if (use_rnn != NULL && trained != NULL && dialect_same_value(use_rnn, "True|1") != has_memory)
+    if (use_rnn == NULL || trained == NULL || dialect_same_value(use_rnn, "True|1") == has_memory)
+        return ST_OK;
+    if (dialect->version == DIALECT_4)
+        dialect_note(&dialect->changed, "train.use_rnn = %s is left out (4.0 does not read it; policy.core = %s)",
+                     use_rnn, trained);
+    else
         refuse(dialect, config, "train.use_rnn",
                has_memory
                    ? "the network of this config has memory; remove the line, or set policy.core = none"

@@ -519,6 +519,8 @@ TEST(names_and_words_are_read)
     loads_as(PUFFER3 "rnn_name = Recurrent\n[train]\nuse_rnn = True\n", NULL, "policy.core", "lstm");
     loads_as(PUFFER4 "[torch]\nnetwork = LSTM\n[train]\nuse_rnn = 1\n", NULL, "policy.core", "lstm");
     loads_as(PUFFER4 "[torch]\nnetwork = MLP\n", NULL, "policy.core", "mlp");
+    loads_as(PUFFER4 "[train]\nuse_rnn = 0\n", NULL, "policy.core", "mingru"); /* 4.0 does not read it */
+    loads_as(PUFFER4 "[train]\nuse_rnn = 0\n", (const char *const[]){"policy.core=mlp", NULL}, "policy.core", "mlp");
     loads_as("[env]\nname = memory\n[train]\nuse_rnn = True\n", NULL, "policy.core", "mingru");
     loads_as(PUFFER3 "[rnn]\nhidden_size = 64\ninput_size = 64\n", NULL, "policy.hidden_size", "64");
     loads_as(PUFFER4 "[policy]\nnum_layers = 3.99\n", NULL, "policy.num_layers", "3");
@@ -564,7 +566,8 @@ TEST(what_changes_the_training_is_refused)
     refused(PUFFER4 "[policy]\nexpansion_factor = 2\n", "policy.expansion_factor = 2: only 1 is built here");
     refused(PUFFER4 "[torch]\nnetwork = GRU\n", "torch.network = GRU: there is no such network here");
     refused(PUFFER4 "[torch]\nencoder = NatureEncoder\n", "torch.encoder = NatureEncoder: only DefaultEncoder");
-    refused(PUFFER4 "[train]\nuse_rnn = 0\n", "train.use_rnn = 0: the network of this config has memory");
+    refused(PUFFER3 "rnn_name = Recurrent\n[train]\nuse_rnn = 0\n",
+            "train.use_rnn = 0: the network of this config has memory");
     refused(PUFFER3 "[train]\nuse_rnn = True\n", "train.use_rnn = True: the network of this config has no memory");
     refused(PUFFER3 "policy_name = Convolutional\n", "base.policy_name = Convolutional: only Policy|Default|None");
     refused(PUFFER4 "[train]\ngpus = 2\n", "train.gpus = 2: only 0|1 is built here: one device trains a run");
