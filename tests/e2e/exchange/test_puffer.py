@@ -419,7 +419,19 @@ void puf_init(Env *env, Dict *kwargs)
         Aligned *block = i % 2 ? malloc(40) : calloc(1, sizeof *block);
         if ((size_t)block % sizeof *block != 0)
             abort();
-        block->x[0] = 1;
+        block->x[0] = 1, block->x[7] = 8;
+        for (int n = 2; n < 200; n += 37) {
+            block = realloc(block, n * sizeof *block);
+            if ((size_t)block % sizeof *block != 0 || block->x[0] != 1 || block->x[7] != 8)
+                abort();
+        }
+        free(realloc(NULL, 5));
+        if (realloc(block, 0) != NULL)
+            abort();
+    }
+    for (volatile size_t n = 0; n < 3; n++) { /* no such sizes: the compiler may not know */
+        if (malloc(-1 - 31 * n) != NULL || realloc(NULL, -1 - n) != NULL)
+            abort();
     }
     env->num_agents = 1;
     env->agents[0].action_mask = NULL;
