@@ -164,13 +164,42 @@ void worker_send(struct worker *w, cJSON *message)
         worker_kill(w, NULL, why.text);
 }
 
+static char *last_line(char *text)
+{
+    char *end = strrchr(text, '\n');
+
+    return end != NULL ? end + 1 : text;
+}
+
+/* A program that aborts says why before it: an assertion that failed, damaged memory, a C++ exception that nothing
+ * caught (from "terminate called" on). */
+static void explain_signal(const struct worker *w, int number, char *ret_how, size_t size)
+{
+    static const char uncaught[] = "terminate called ";
+    char tail[WORKER_LOG_BYTES + 1], *said = NULL;
+
+    if (number == SIGABRT && worker_log_tail(w, tail) != NULL) {
+        said = last_line(tail);
+        for (char *at = tail; (at = strstr(at, uncaught)) != NULL; at++)
+            if (at == tail || at[-1] == '\n') {
+                said = at; /* the first: other threads that throw say less */
+                break;
+            }
+        for (char *c = said; *c != '\0'; c++)
+            *c = *c == '\n' ? ';' : *c;
+    }
+    if (said == NULL || strncmp(said, "trawl: ", 7) == 0)
+        snprintf(ret_how, size, "killed by signal %d (%s)", number, strsignal(number));
+    else
+        snprintf(ret_how, size, "killed by signal %d (%s); its log ends: %.300s", number, strsignal(number), said);
+}
+
 /* How a worker ended by itself; a game's own last line explains more than an exit code. */
 static void explain_exit(const struct worker *w, int code, char *ret_how, size_t size)
 {
     char tail[WORKER_LOG_BYTES + 1];
-    const char *last = worker_log_tail(w, tail) != NULL ? strrchr(tail, '\n') : NULL;
+    const char *last = worker_log_tail(w, tail) != NULL ? last_line(tail) : tail;
 
-    last = last != NULL ? last + 1 : tail;
     if (strncmp(last, "trawl: ", 7) == 0 && word_ends_in(last, ENV_LIBRARY_EXITED))
         snprintf(ret_how, size, "%s", last + 7);
     else
@@ -201,7 +230,7 @@ static void explain_remote_end(struct worker *w, int state, char *ret_how, size_
     else if (!w->greeted && code == 127)
         snprintf(ret_how, size, "no program there to start; `trawl launch check` explains it (sweep.remote_program)");
     else if (code > 128 && code <= 128 + 64)
-        snprintf(ret_how, size, "killed by signal %d (%s)", code - 128, strsignal(code - 128));
+        explain_signal(w, code - 128, ret_how, size);
     else
         explain_exit(w, code, ret_how, size);
 }
@@ -220,7 +249,7 @@ static void explain_end(struct worker *w, bool reaped, int state, char *ret_how,
                  "sweep.worker_memory, or lower train.total_agents, train.horizon or policy.hidden_size",
                  (double)w->spec.group_bytes / 1e9);
     else if (reaped && WIFSIGNALED(state))
-        snprintf(ret_how, size, "killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+        explain_signal(w, WTERMSIG(state), ret_how, size);
     else if (reaped)
         explain_exit(w, WEXITSTATUS(state), ret_how, size);
     else

@@ -151,6 +151,25 @@ def check_panic():
         assert "the lamp is broken" in trial["log_tail"], trial["log_tail"]
 
 
+def check_exception():
+    """A game in C++ that throws: the exception is in its trial's reason."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, library, store, config = (os.path.join(folder, name) for name in ("tunnel.cc", "tunnel.so", "s.db", "s.ini"))
+        with open(os.path.join(examples, "plugin", "tunnel.cc"), encoding="utf-8") as file:
+            text = file.read()
+        begin = "    obs[0] = (float)game.place / 16.0f;\n"
+        assert begin in text
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("#include <stdexcept>\n" + text.replace(begin, begin + '    if (game.steps == 3) throw std::runtime_error("it has fallen in");\n'))
+        run("env", "build", source, "-o", library)
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("[env]\nname = %s\n[train]\ndevice = cpu\nthreads = 1\n[sweep]\ndevices = cpu\n[sweep.train.learning_rate]\n" % library)
+        done = subprocess.run([trawl, "sweep", config, "--store", store, "--name", "a", "--trials", "1", "-q"], capture_output=True, text=True)
+        assert done.returncode == 1, done.stderr
+        reason = json.loads(run("show", "a", "--store", store, "--json"))["trials"][0]["reason"]
+        assert "signal 6" in reason and "std::runtime_error" in reason and reason.endswith("what():  it has fallen in"), reason
+
+
 def check_policy():
     """A policy outside Trawl takes the likeliest actions, line by line."""
     with tempfile.TemporaryDirectory() as folder:
@@ -173,6 +192,7 @@ def main():
     for name in sorted(name for name in os.listdir(os.path.join(examples, "fronts")) if name.endswith(".h")):  # others make tables
         cases.append((f"fronts/{name} builds", lambda name=name: check_front(name)))
     cases.append(("plugin/lamp.rs: a panic is seen", check_panic))
+    cases.append(("plugin/tunnel.cc: an exception is the reason", check_exception))
     cases.append(("policy/run_policy.c runs a policy without Trawl", check_policy))
     for path in sorted(glob.glob(os.path.join(examples, "gym", "*.ini"))):
         cases.append((f"{os.path.relpath(path, examples)} is a config", lambda path=path: check_gym(path)))
