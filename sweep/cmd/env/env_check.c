@@ -87,8 +87,6 @@ static bool check_random(struct check *c)
     double perf = log.episodes > 0 ? log.perf / log.episodes : 0.0;
     char text[NUM_TEXT_MAX];
 
-    if (ok && log.episodes <= 0)
-        printf("note   no episode ended within %lld random steps\n", (long long)t);
     if (ok && !isnan(perf) && !(perf >= 0 && perf <= 1 + 1e-6))
         ok = fault("perf is %g on average; it has to lie in [0, 1] (a training counts the nearer end)", perf);
     if (ok && !isfinite(log.score))
@@ -101,10 +99,13 @@ static bool check_random(struct check *c)
         printf("note   a reward is %g, the largest of all; a network learns best from about [-1, 1]: scale it in the "
                "game, or set train.scale_reward = true\n",
                (double)largest.reward);
-    if (ok)
+    if (ok && log.episodes <= 0)
+        printf("ok     %lld random steps of %d instances; no episode ended within them, and score and perf are not "
+               "checked: a larger %s checks longer\n",
+               (long long)t, CHECK_ENVS, t < c->steps ? "--seconds" : "--steps");
+    else if (ok)
         printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %s\n",
-               (long long)t, CHECK_ENVS, log.episodes, log.episodes > 0 ? log.ep_length / log.episodes : 0.0,
-               log.episodes > 0 ? log.score / log.episodes : 0.0,
+               (long long)t, CHECK_ENVS, log.episodes, log.ep_length / log.episodes, log.score / log.episodes,
                isnan(perf) ? "unknown" : num_format_short(perf, text));
     env_side_close(&s);
     return ok;

@@ -133,6 +133,8 @@ def test_check_finds_faults(folder):
     assert "was not done within 1 s" in err, err
     out, _ = run("env", "check", "pong", "--steps", 300, "--env.frameskip", 4)
     assert "FAULT" not in out and "speed" in out, out
+    out, _ = run("env", "check", "pong", "--steps", 3)
+    assert "; no episode ended within them" in out and "a larger --steps checks longer" in out and "score 0" not in out, out
 
 
 def test_a_perf_outside_counts_as_the_nearer_end(folder):
