@@ -71,15 +71,19 @@ enum status env_def_check(const struct env_def *def, const void *settings, size_
         return FAIL(err, ST_VERSION, "env %s is built for interface version %u, this program has %d; rebuild it",
                     def->name ? def->name : "?", (unsigned)def->api_version, ENV_API_VERSION);
     TRY(def->shape(def, settings, shape, err));
-    bool heads_ok = shape->n_heads >= 1 && shape->n_heads <= ENV_MAX_HEADS;
+    bool to_learn = false, heads_ok = shape->n_heads >= 1 && shape->n_heads <= ENV_MAX_HEADS;
     for (int h = 0; heads_ok && h < shape->n_heads; h++)
-        heads_ok = shape->head_sizes[h] >= 2 || shape->head_sizes[h] == 0;
+        heads_ok = shape->head_sizes[h] >= 0;
     if (shape->obs_size < 1 || shape->n_agents < 1 || shape->n_agents > ENV_MAX_AGENTS || !heads_ok)
         return FAIL(
             err, ST_INTERNAL,
             "env %s: impossible shape: %d observations (at least 1), %d agents (1 to %d), %d action heads (1 to %d, "
-            "each of 2 or more choices, or of 0 for a number); the game is at fault",
+            "each of 1 or more choices, or of 0 for a number); the game is at fault",
             def->name, shape->obs_size, shape->n_agents, ENV_MAX_AGENTS, shape->n_heads, ENV_MAX_HEADS);
+    for (int h = 0; !to_learn && h < shape->n_heads; h++)
+        to_learn = shape->head_sizes[h] != 1;
+    if (!to_learn)
+        return FAIL(err, ST_CONFIG, "env %s: its actions have one choice only: there is nothing to learn", def->name);
     TRY(check_supported(def, shape, err));
     if (shape->channels != 0 && (shape->channels < 1 || shape->height < 1 || shape->width < 1 ||
                                  shape->obs_size / shape->channels / shape->height < shape->width))

@@ -107,7 +107,7 @@ struct env_shape {
     int obs_size; /* numbers per agent */
     int n_agents; /* per instance, 1..ENV_MAX_AGENTS */
     int n_heads; /* components of an action, 1..ENV_MAX_HEADS */
-    int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2; 0: a number from low to high */
+    int head_sizes[ENV_MAX_HEADS]; /* choices of each, not all 1; 0: a number from low to high */
     bool has_mask; /* the game limits choices per step */
     /* Of a grid: obs begins with (height, width, channels), and numbers that follow are a plain list. 0: all of it
      * is. */

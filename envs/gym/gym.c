@@ -118,10 +118,6 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
             "its actions have %d components, at most %d can be trained; gymnasium.wrappers.TransformAction makes "
             "fewer of them",
             ret_shape->n_heads, ENV_MAX_HEADS);
-    for (int h = 0; h < ret_shape->n_heads; h++)
-        if (ret_shape->head_sizes[h] == 1)
-            return FAIL(err, ST_CONFIG, "component %d of its actions has one choice only: there is nothing to learn",
-                        h);
     return ST_OK;
 }
 

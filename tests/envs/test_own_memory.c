@@ -307,4 +307,30 @@ TEST(numbers)
     FAILS(env_def_check(&def, &settings, 1, &shape, err), ST_CONFIG, "has a mask");
 }
 
+static int sizes[3];
+
+static enum status sized_shape(const struct env_def *def, const void *s, struct env_shape *shape, struct error *err)
+{
+    enum status rc = counter_shape(def, s, shape, err);
+
+    shape->n_heads = 3;
+    memcpy(shape->head_sizes, sizes, sizeof sizes);
+    return rc;
+}
+
+/* One choice beside others, or beside a number, is a component like them; alone it leaves nothing to learn. */
+TEST(components_of_one_choice)
+{
+    struct env_def def = counter_def;
+    struct env_shape shape;
+
+    def.shape = sized_shape;
+    memcpy(sizes, (int[]){1, 1, 1}, sizeof sizes);
+    FAILS(env_def_check(&def, &settings, 1, &shape, err), ST_CONFIG, "one choice only");
+    sizes[1] = 3;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, NULL), ST_OK);
+    sizes[2] = -1;
+    FAILS(env_def_check(&def, &settings, 1, &shape, err), ST_INTERNAL, "impossible shape");
+}
+
 TEST_PROGRAM("own_memory")

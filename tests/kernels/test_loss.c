@@ -210,7 +210,7 @@ static void check_loss(struct kern *k, struct batch *b)
 
 TEST(loss_and_gradient_agree_with_f64)
 {
-    const int one[] = {4}, three[] = {3, 2, 5}, wide[] = {40}, many[] = {2, 3, 2, 4, 2, 2, 5, 2, 3, 2, 6, 2};
+    const int one[] = {4}, three[] = {3, 2, 5}, wide[] = {40}, many[] = {2, 3, 1, 4, 2, 2, 5, 2, 3, 2, 6, 1};
     for (size_t t = 0; t < N_THREADS; t++)
         for (int v = 0; v < 16; v++) {
             KERN *k = test_kern(test_threads[t]);

@@ -184,7 +184,7 @@ class Partial(Mixed):
 
 class Many(Mixed):
     def __init__(self, n=9, choices=2):
-        self.action_space = spaces.MultiDiscrete([choices] * n)
+        self.action_space = spaces.MultiDiscrete(choices if isinstance(choices, list) else [choices] * n)
 '''
 MINE += '''
 
@@ -370,6 +370,14 @@ def mine(folder):
 
 def faulty(folder, fault, code=1, game="gym:boards:Guess", more=()):
     return fails("train", game, *mine(folder), *TINY, "-q", "--env.kwargs", json.dumps({"fault": fault}), *more, code=code, cwd=folder)
+
+
+def test_a_component_of_one_choice(folder):
+    """Beside others it is trained with them, and it is always 0."""
+    given = ["--env.kwargs", '{"choices": [1, 3, 1]}']
+    out, _ = run("train", "gym:boards:Many", *mine(folder), *TINY, *given, "--json", "-q", "-o", folder / "a.ckpt", cwd=folder)
+    equal(json.loads(out)["score"], 6)
+    equal(json.loads(run("eval", folder / "a.ckpt", "--episodes", 2, "--json", cwd=folder)[0])["score"], 6)
 
 
 def gone(folder):

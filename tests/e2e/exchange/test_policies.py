@@ -107,6 +107,7 @@ CASES = {  # name: options of the training
     "mixed": CONV + ["--policy.core", "mingru", "--policy.norm_obs", "true", "--env.frame_stack", "2"],
     "mixed_conv": CONV + ["--policy.num_layers", "1"],
     "mixed_linear": ["--policy.num_layers", "1"],
+    "single": ["--policy.core", "mingru"],
     "numbers": [],
     "numbers_state": ["--policy.action_std", "state", "--policy.action_bounds", "tanh",
                       "--policy.core", "lstm", "--policy.value_net", "separate"],
@@ -171,13 +172,13 @@ def near(a, b, what, within=2e-5):
 
 def head_sizes(line):
     """0: a number, which has two columns, mean and log std."""
-    return [3, 4] if "mask" in line else [3] + [0] * ((len(line["columns"]) - 3) // 2)
+    return [3, len(line["mask"]) - 3] if "mask" in line else [3] + [0] * ((len(line["columns"]) - 3) // 2)
 
 
 def trained(folder, name, options):
     """A checkpoint with weights of some training, and 64 of its decisions."""
     checkpoint = folder / (name + ".ckpt")
-    game = {"numbers": "dials", "many": "many", "bytes": "bytes", "beside": "beside", "mixed": "mixed"}.get(name.split("_")[0], "levers")
+    game = {"numbers": "dials", "many": "many", "bytes": "bytes", "beside": "beside", "mixed": "mixed", "single": "single"}.get(name.split("_")[0], "levers")
     run("train", folder / (game + ".so"), *SMALL, *options, "-o", checkpoint, cwd=folder)
     run("export", checkpoint, "-o", folder / (name + ".safetensors"), "--samples", folder / (name + ".jsonl"), cwd=folder)
     lines = [json.loads(line) for line in (folder / (name + ".jsonl")).read_text().splitlines()]
@@ -247,9 +248,11 @@ def build_game(folder):
     of_bytes = masked + "#define ENV_GAME_BYTES"
     for name, numbers, bytes_too, floats, wide, macros in (
             ("levers", "0", "0", "0", "5", masked), ("dials", "2", "0", "0", "5", ""), ("many", "63", "0", "0", "5", ""), ("bytes", "0", "1", "0", "5", of_bytes),
-            ("beside", "0", "0", "0", "4", masked), ("mixed", "0", "1", "5", "4", of_bytes)):
+            ("single", "0", "0", "0", "5", masked), ("beside", "0", "0", "0", "4", masked), ("mixed", "0", "1", "5", "4", of_bytes)):
         text = LEVERS.replace("NUMBERS", numbers).replace("BYTES", bytes_too).replace("FLOATS", floats).replace("MASK", macros)
         text = text.replace("width = 5, ret", "width = %s, ret" % wide).replace("levers", name)
+        if name == "single":  # its second head has one choice
+            text = text.replace("0 ? 0 : 4;", "1;").replace("i < 7", "i < 4")
         write(folder, name + ".h", text)
         run("env", "build", name + ".h", "--gpu", "no", cwd=folder)
 
