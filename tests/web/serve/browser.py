@@ -22,6 +22,11 @@ def find():
     return next((path for path in map(shutil.which, NAMES) if path), None)
 
 
+def origin(url):
+    """Scheme, host and port; of a file its folder."""
+    return url.split("#")[0].rsplit("/", 1)[0] if url.startswith("file:") else "/".join(url.split("/", 3)[:3])
+
+
 class PageError(AssertionError):
     """The page is not in the state that the test expects."""
 
@@ -50,6 +55,7 @@ class Browser:
         self.number = 0
         self.events = []
         self.requests = []
+        self.opened = set()
         self.console = []
         self.size = width, height
         self.session = self.new_tab()
@@ -84,7 +90,7 @@ class Browser:
     def take(self, message):
         method, params = message.get("method"), message.get("params", {})
         if method == "Network.requestWillBeSent":
-            self.requests.append(params["request"]["url"])
+            self.requests.append((params["request"]["url"], params["documentURL"]))
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
             self.console.append(params["type"] + ": " + " ".join(str(a.get("value", a.get("description", ""))) for a in params["args"]))
         elif method == "Runtime.exceptionThrown":
@@ -133,6 +139,7 @@ class Browser:
         self.send("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]})
 
     def open(self, url):
+        self.opened.add(origin(url))
         self.send("Page.navigate", {"url": url})
 
     def run(self, code):
@@ -220,5 +227,8 @@ class Browser:
         found, self.console = self.console, []
         return found
 
-    def foreign_requests(self, origin):
-        return [url for url in self.requests if not url.startswith((origin + "/", "about:", "data:", "blob:" + origin))]
+    def foreign_requests(self):
+        """What pages asked of an origin other than their own, or of one that the test never opened. A request is held against
+        the document that made it: reports of an earlier page's requests can come late."""
+        return [url for url, document in self.requests
+                if not url.startswith(("about:", "data:")) and not (url.removeprefix("blob:").startswith(origin(document) + "/") and origin(document) in self.opened)]

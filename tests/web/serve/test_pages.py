@@ -92,11 +92,11 @@ def go(tail, ready=None, origin=None):
     return b
 
 
-def clean(origin=None):
+def clean():
     """The checks at the end of every test."""
     b = page()
     equal(b.problems(), [])
-    equal(b.foreign_requests(origin or server().origin), [])
+    equal(b.foreign_requests(), [])
     b.requests.clear()
 
 
@@ -428,7 +428,7 @@ def test_a_policy_plays_on_the_page(folder):
     b.screenshot(SHOTS / "play-light.png", full=False)
     b.click(".play button")
     b.wait("document.querySelector('.play button').textContent === 'Watch it play'")
-    clean(other.origin)
+    clean()
     b.open("about:blank")
     other.end()
 
@@ -475,7 +475,7 @@ def test_an_empty_store_tells_how_to_begin(folder):
     page().open(other.origin + "/")
     page().wait("document.querySelector('.empty .command')")
     assert "trawl sweep" in text(".empty .command code")
-    clean(other.origin)
+    clean()
     page().open("about:blank")
     other.end()
 
@@ -503,7 +503,7 @@ def test_a_running_sweep_is_followed(folder):
         go(path("?tab=" + tab, "live"), ready, other.origin)
         count = b.run(done)
         b.wait("%s > %d" % (done, count), "another trial")
-    clean(other.origin)
+    clean()
     other.end()
 
 
@@ -540,9 +540,9 @@ def test_a_live_front_keeps_what_people_do(folder):
     b.wait("document.querySelector('.filter-chip')", "the drag selects")
     more(3)
     assert b.run(same + " && !document.querySelector('.brush').hidden && !!document.querySelector('.filter-chip')")
-    read = len([url for url in b.requests if "/trials?" in url])
+    read = len([url for url, _ in b.requests if "/trials?" in url])
     assert read <= time.monotonic() - begin + 3, "%d readings of the trials: more than one a second" % read
-    clean(other.origin)
+    clean()
     other.end()
 
 
@@ -565,7 +565,7 @@ def test_the_buttons_steer_a_sweep(folder):
     b.wait(chip("paused"))
     b.wait("document.querySelector('.said:not([hidden])')?.textContent.includes('steer')")
     equal(row("state"), "paused")
-    clean(other.origin)
+    clean()
     b.run("document.querySelector(%s).click()" % json.dumps(PAUSE))  # as if the page had not heard of it yet
     b.wait("document.querySelector('.said.warn')?.textContent.includes('paused')", "why it was refused")
     b.screenshot(SHOTS / "control-refused-light.png", full=False)
@@ -601,13 +601,13 @@ def test_the_buttons_steer_a_sweep(folder):
     b.run("(() => { document.querySelector('.controls input').value = 3; document.querySelector('.controls select').value = 'trials'; })()")
     b.click(ADD)  # nobody is there to run them, and the page says so
     b.wait("document.querySelector('.said')?.textContent.includes('no controller runs it now') && document.querySelector('.said').textContent.includes('--resume steer')")
-    clean(other.origin)
+    clean()
     leave()
     other.end()
     other = Server(store)  # and without --control there is nothing to click
     go(path("", "steer"), chip("ended"), other.origin)
     equal(b.run("document.querySelector('.controls')"), None)
-    clean(other.origin)
+    clean()
     b.open("about:blank")
     other.end()
 
@@ -656,7 +656,7 @@ def test_limits_and_a_third_objective(folder):
     lo, hi = b.run("%s.home.y" % chart)
     assert lo < least["outcomes"]["memory"] < hi, (lo, hi)
     b.screenshot(SHOTS / "front-third-axis.png")
-    clean(s.origin)
+    clean()
     leave()
     s.end()
 
@@ -684,7 +684,7 @@ nesterov: type = bool; when = momentum > 0.5
     equal({int(number): cells for number, cells in dashes}, {int(number): want[int(number)] for number, _ in dashes})
     data = "document.querySelector('.front-plot').chart.data"
     equal(b.run("[...Array(20).keys()].map((i) => %s.params.map((p) => %s.paramText(p.key, i) === '–'))" % (data, data)), [want[i] for i in range(20)])
-    clean(s.origin)
+    clean()
     leave()
     s.end()
 
@@ -703,7 +703,7 @@ def test_a_store_that_goes_away_is_told(folder):
     b.wait("document.querySelector('#gone').innerText.includes('there is no store at')")
     (folder / "elsewhere.db").rename(store)
     b.wait("document.querySelector('#gone').hidden", "it is back")
-    clean(other.origin)
+    clean()
     leave()
     other.end()
 

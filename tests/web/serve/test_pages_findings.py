@@ -48,7 +48,7 @@ def test_the_briefing_is_what_show_prints(folder):
     leave()
     go(path("", "s"), "document.querySelector('.part.gained')", other.origin)  # a look again a moment later is the same visit
     b.screenshot(SHOTS / "briefing-light.png", full=False)
-    clean(other.origin)
+    clean()
     leave()
     other.end()
 
@@ -69,7 +69,7 @@ def test_failures_come_with_the_bound_behind_them(folder):
     run("sweep", base, ini, "--store", folder / "next.db", "--name", "next", "--trials", 6, "-q")  # the lines are a config as they stand
     assert max(t["params"]["policy.hidden_size"] for t in tap.show(folder / "next.db", "next")["trials"]) <= 16
     b.screenshot(SHOTS / "briefing-failures-light.png", full=False)
-    clean(other.origin)
+    clean()
     leave()
     other.end()
 
@@ -81,7 +81,7 @@ def test_was_it_luck_by_one_click(folder):
     best = tap.show(store, "s")["study"]["best"]
     b.click(".part.take button[title^='queues the config']")
     b.wait("document.querySelector('.said:not([hidden])')?.textContent.includes('trial %d of s is queued under 5 fresh seeds')" % best)
-    clean(other.origin)
+    clean()
     leave()
     go(path("/trial/%d" % best, "s"), "document.querySelector('#luck')?.innerText.includes('5 more runs are queued')", other.origin)
     run("sweep", "--resume", "s", "--store", store, "-q")
@@ -97,7 +97,7 @@ def test_was_it_luck_by_one_click(folder):
     b.screenshot(SHOTS / "calibration-light.png")
     go(path("?tab=trials", "s"), "document.querySelector('.grid-row')", other.origin)
     b.wait("[...document.querySelectorAll('.grid-row')].some((r) => r.children[4].textContent === '6')", "six seeds of one config in the table")
-    clean(other.origin)
+    clean()
     leave()
     other.end()
     change(store, "UPDATE trial SET checksum = NULL, score = number % 2, perf = number % 2 WHERE origin = 'confirm'")
@@ -122,7 +122,7 @@ def test_what_runs_now_and_what_was_cut_off(folder):
     go(path("?tab=progress", "now"), "document.querySelector('h1 .chip').textContent === 'interrupted'", other.origin)
     b.wait("document.querySelector('#lanes:not([hidden])')?.innerText.includes('they were cut off')")
     b.wait("document.querySelector('.progress-line').textContent.includes('1 cut off')")
-    clean(other.origin)
+    clean()
     leave()
     other.end()
 
@@ -155,7 +155,7 @@ def test_the_list_of_studies_is_searched_and_sorted(folder):
         go("/", "document.querySelectorAll('.studies tbody tr').length === 3", other.origin)
         equal(b.run("(() => { const s = document.querySelector('.scroll'); return s.scrollWidth - s.clientWidth; })()"), 0)  # no column outside
     b.resize(1400, 1000)
-    clean(other.origin)
+    clean()
     leave()
     other.end()
 
@@ -181,7 +181,7 @@ def test_studies_side_by_side(folder):
     assert "no study 'gone'" in text("main"), "one bad entry does not empty the page"
     b.screenshot(SHOTS / "compare-studies-light.png")
     b.problems()  # the browser itself logs the 404
-    clean(other.origin)
+    clean()
     leave()
     other.end()
 
@@ -203,4 +203,4 @@ def test_a_run_and_its_branches_are_a_line(folder):
     costs = {t["number"]: t["cost_s"] for t in trials}
     assert all(costs[a] <= costs[b] for line in lines for a, b in zip(line, line[1:])), (lines, costs)
     assert "one run and its branches" in text(".legend")
-    clean(other.origin)
+    clean()
