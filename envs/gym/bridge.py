@@ -16,6 +16,8 @@ import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, 
 TASK = json.loads(sys.argv[1])
 ONE = (1).to_bytes(8, sys.byteorder)  # for an eventfd
 WHOLE = "biu"  # kinds of numpy's types: flags and whole numbers
+NUMBERS = WHOLE + "f"
+REAL = NUMBERS + "O"  # numbers of Python's too
 FILM = TASK.get("film", 0)  # pixels of a frame's longer side at most; 0: none is wanted
 LINE_MAX = 300  # bytes; of a traceback the program reads the end, which one line must not fill
 CHOICES_MAX = 65536  # of a Discrete: the network has weights for each one
@@ -59,8 +61,8 @@ def import_libraries():
 def keywords():
     try:
         return {**dict(json.loads(TASK["kwargs"] or "{}")), **({"render_mode": "rgb_array"} if FILM else {})}
-    except (ValueError, TypeError):
-        raise Refused(f"env.kwargs is {TASK['kwargs']}; a JSON object is needed, like {{\"size\": 5}}") from None
+    except (ValueError, TypeError) as error:
+        raise Refused(f"env.kwargs is {TASK['kwargs']}; a JSON object is needed, like {{\"size\": 5}} ({error})") from None
 
 
 def make_env(n=1):
@@ -92,6 +94,9 @@ def make_env(n=1):
     except gymnasium.error.Error as error:
         raise Refused(f"'{name}' is no environment's id: {error} ({hint})") from None
     try:
+        if TASK["kind"] == "vector" and gymnasium.__version__.startswith("0."):
+            raise Refused(f"{sys.executable} has gymnasium {gymnasium.__version__}; env.vector needs 1.0 or later: "
+                          f"`{sys.executable} -m pip install -U gymnasium`, or leave it out")
         if TASK["kind"] == "vector":
             return make_vector(gymnasium.spec(name), n, kwargs)
         return gymnasium.make(name, disable_env_checker=True, **kwargs)
@@ -178,10 +183,13 @@ def spaces_of(env):
     return getattr(env, one + "observation_space"), getattr(env, one + "action_space")
 
 
+UNKNOWN = object()  # what a call returns, before it has
+
+
 def blame(error, what, gave):
     """An exception of ours over what an environment returned, or does not take, becomes one that says that."""
     if not isinstance(error, Refused) and is_ours(error):
-        call = f"its {what} returned {' '.join(repr(gave).split())[:100]}" if gave is not None else f"its {what} was called"
+        call = f"its {what} was called" if gave is UNKNOWN else f"its {what} returned {' '.join(repr(gave).split())[:100]}"
         raise (type(error) if len(error.args) == 1 and not isinstance(error, KeyError) else ValueError)(
             f"{'no key ' if isinstance(error, KeyError) else ''}{error}; {call}; a step returns (observation, reward, terminated, "
             "truncated, info), reset(seed=, options=) (observation, info)") from None
@@ -229,14 +237,14 @@ class Vector:
         return spaces_of(self.env)
 
     def reset(self, seeds):
-        self.gave = None
+        self.gave = UNKNOWN
         self.gave = self.env.reset(seed=seeds[0])  # of a list some make nothing
         return self.gave[0]
 
     def step(self, act):
         """Observations to continue from, rewards, terminated, truncated, last observations of the truncated. In the mode
         NEXT_STEP the program sees which of them a step only reset."""
-        self.gave = None
+        self.gave = UNKNOWN
         self.gave = obs, rewards, terms, truncs, infos = self.env.step(act)
         terms, truncs = (one_each(x, self.n, WHOLE, "ends") for x in (terms, truncs))
         if self.mode == "NEXT_STEP":
@@ -252,7 +260,7 @@ class Vector:
 
 class Pool(Vector):
     """Of EnvPool, whose seeds are given where it is made; it resets in the step after that which ended an episode."""
-    mode, gave = "NEXT_STEP", None
+    mode, gave = "NEXT_STEP", UNKNOWN
 
     def __init__(self, n):
         self.n, self.env = n, make_pool([0] * n)
@@ -324,11 +332,36 @@ def numbers_in(info, names):
     return values
 
 
-def one_number(reward):
-    number = np.asarray(reward)
-    if number.size != 1 or number.dtype.kind not in WHOLE + "f":
-        raise Refused(f"its reward is {reward!r:.100}, of the type {type(reward).__name__}; a step has one number as its reward")
-    return float(number.item())
+def one_of(x, kinds, what):
+    """The number or flag that a step returned, which may be an array of one: NumPy would make some of text and None too."""
+    number = np.asarray(x)
+    item = number.item() if number.size == 1 else None
+    try:
+        if number.dtype.kind in kinds and item is not None:
+            return item
+        if kinds == NUMBERS and hasattr(item, "__float__"):  # a Fraction
+            return float(item)
+    except OverflowError:
+        pass
+    raise Refused(f"its {what} is {x!r:.100}, of the type {type(x).__name__}; a step has one {'number' if kinds == NUMBERS else 'true or false'} "
+                  f"as its {what}")
+
+
+def numbers_of(rewards):
+    """The rewards of some steps as an array, quickly where each is a plain number; None: there is another one among them."""
+    try:
+        numbers = np.array(rewards)
+    except ValueError:  # of different shapes
+        return None
+    return numbers if numbers.shape == (len(rewards),) and numbers.dtype.kind in NUMBERS else None
+
+
+def closed(env):
+    """What fails here has changed no result, and the program may be gone."""
+    try:
+        getattr(env, "close", lambda: None)()
+    except BaseException:
+        traceback.print_exc()
 
 
 class Share:  # of a batch: the instances of this process, in memory that the program sees
@@ -380,7 +413,7 @@ class Vectors(Share):
         begun = time.perf_counter_ns()
         try:
             obs, rewards, self.terms[:], self.truncs[:], last = self.vector.step(self.act(self.actions, self.reals))
-            self.rewards[:] = one_each(rewards, len(self.rewards), WHOLE + "f", "rewards")
+            self.rewards[:] = one_each(rewards, len(self.rewards), NUMBERS, "rewards")
             self.put(*self.seen, obs)
             if last is not None:
                 which = np.flatnonzero(self.truncs)
@@ -393,7 +426,7 @@ class Vectors(Share):
         self.line[BUSY_NS] += time.perf_counter_ns() - begun
 
     def close(self):
-        self.vector.env.close()
+        closed(self.vector.env)
 
 
 class Instances(Share):
@@ -421,7 +454,7 @@ class Instances(Share):
         for i in self.mine(first, end):
             self.line[NOW] = i
             env, reset, _, put, _ = self.rows[i // self.stride]
-            gave = None
+            gave = UNKNOWN
             try:
                 gave = reset(seed=int(self.seeds[i]))
                 obs, _ = gave
@@ -436,20 +469,21 @@ class Instances(Share):
         begun, mine, rewards, terms, truncs = time.perf_counter_ns(), self.mine(first, end), [], [], []
         part, line, stride, act = slice(mine.start, end, self.stride), self.line, self.stride, self.action
         choice_rows, names = self.actions[part].tolist(), INFO
-        what, gave = "step", None
+        what, gave = "step", UNKNOWN
         try:
             for i, choices, reals in zip(mine, choice_rows, self.reals[part].tolist() if self.numbers else choice_rows):
                 line[NOW] = i
                 _, reset, step, put, put_final = self.rows[i // stride]
-                what, gave = "step", None
+                what, gave = "step", UNKNOWN
                 gave = step(act(choices, reals))
                 obs, reward, ended, truncated, info = gave
                 if ended or truncated:
+                    ended, truncated = (x and one_of(x, WHOLE, what) for x, what in ((ended, "terminated"), (truncated, "truncated")))
                     if names:
                         self.info[i] = numbers_in(info, names)
                     if not ended:
                         put_final(obs)
-                    what, gave = "reset", None
+                    what, gave = "reset", UNKNOWN
                     gave = reset()
                     obs, _ = gave
                 put(obs)
@@ -459,17 +493,18 @@ class Instances(Share):
         except Exception as error:
             blame(error, what, gave)
             raise
-        try:
-            self.rewards[part] = rewards
-        except (TypeError, ValueError, OverflowError):
+        numbers = numbers_of(rewards)
+        if numbers is None:
+            numbers = []
             for line[NOW], reward in zip(mine, rewards):
-                self.rewards[line[NOW]] = one_number(reward)
+                numbers.append(one_of(reward, NUMBERS, "reward"))
+        self.rewards[part] = numbers
         self.terms[part], self.truncs[part] = terms, truncs
         self.line[BUSY_NS] += time.perf_counter_ns() - begun
 
     def close(self):
         for env, *_ in self.rows:
-            env.close()
+            closed(env)
 
 
 class Patience:

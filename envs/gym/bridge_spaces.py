@@ -64,6 +64,12 @@ def channels_first(space):
     return len(space.shape) == 3 and space.shape[0] <= 16 and space.shape[0] < min(space.shape[1:])
 
 
+def unfit(x, shape, which, wanted):
+    """NumPy would make numbers of text, and drop the imaginary parts of complex ones."""
+    return ValueError(f"observation{which} the shape {x.shape}, {wanted} {shape}" if x.shape != shape else
+                      f"observation{which} the type {x.dtype}; real numbers are needed")
+
+
 def as_bytes(x, where):
     """For a row of bytes: other numbers would lose their fraction or their upper bits in it."""
     narrow = x.astype(np.uint8)
@@ -82,8 +88,8 @@ def of_box(space, where, keep, first):
 
         def put(x):
             x = np.asarray(x)
-            if x.shape != shape:
-                raise ValueError(f"observation{where} has the shape {x.shape}, its space {shape}")
+            if x.shape != shape or x.dtype.kind not in REAL:
+                raise unfit(x, shape, f"{where} has", "its space")
             if kept and x.dtype != np.uint8:
                 x = as_bytes(x, where)
             row[:] = (x.transpose(axes) if axes else x).reshape(-1) if many else x
@@ -224,8 +230,8 @@ def observations(space, keep=None, first=()):
 
     def put(narrow, wide, x):
         x, rows = x if type(x) is np.ndarray else np.asarray(x), narrow if kept else wide
-        if x.shape != (len(rows), *shape):
-            raise ValueError(f"observations have the shape {x.shape}, {len(rows)} of their space {(len(rows), *shape)}")
+        if x.shape != (len(rows), *shape) or x.dtype.kind not in REAL:
+            raise unfit(x, (len(rows), *shape), "s have", f"{len(rows)} of their space")
         if kept and x.dtype != np.uint8:
             x = as_bytes(x, "s")
         rows[:] = x if flat else (x.transpose(0, 2, 3, 1) if turns else x).reshape(len(x), -1)

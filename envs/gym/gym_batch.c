@@ -346,8 +346,8 @@ static enum status check_numbers(const struct gym_batch *b, size_t from, size_t 
             if (!isfinite(b->info[i * b->n_info + k]))
                 return refuse_info(b, i, k, err);
         if (stepped && !isfinite(b->rewards[i]))
-            return FAIL(err, ST_NUMERIC, "a reward of instance %zu is %g; a finite number is needed (None becomes nan)",
-                        i, (double)b->rewards[i]);
+            return FAIL(err, ST_NUMERIC, "a reward of instance %zu is %g; a finite number is needed", i,
+                        (double)b->rewards[i]);
     }
     return ST_OK;
 }

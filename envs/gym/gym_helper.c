@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +81,7 @@ static int spawn(struct gym_helper *helper, const char *python, const char *task
 enum status gym_helper_start(struct gym_helper *helper, const char *python, const char *task, int memory_fd,
                              struct error *err)
 {
+    struct stat info;
     int fds[2] = {-1, -1}, rc;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
@@ -98,8 +100,8 @@ enum status gym_helper_start(struct gym_helper *helper, const char *python, cons
     if (rc != 0)
         return FAIL(err, ST_CONFIG,
                     "the Python '%s' cannot be started: %s; env.python names one that has gymnasium, like "
-                    "venv/bin/python",
-                    python, strerror(rc));
+                    "%s/bin/python",
+                    python, strerror(rc), stat(python, &info) == 0 && S_ISDIR(info.st_mode) ? python : "venv");
     return ST_OK;
 }
 
@@ -113,7 +115,7 @@ void gym_helper_text(const struct gym_helper *helper, char *buf, size_t size)
 }
 
 /* Lines of a text as one line: the first ones of a stack that begins with the innermost call, the last of another;
- * without those that are of bridge.py. */
+ * without those that are of bridge.py and of Python's own import. */
 static const char *in_one_line(char *text, char ret_line[TEXT_BYTES])
 {
     bool ours = false, innermost_first = strncmp(text, "Fatal Python error", 18) == 0;
@@ -124,7 +126,7 @@ static const char *in_one_line(char *text, char ret_line[TEXT_BYTES])
         size_t blanks = strspn(line, " ");
         line += blanks;
         if (strncmp(line, "File \"", 6) == 0)
-            ours = strncmp(line, "File \"<string>\"", 15) == 0;
+            ours = strncmp(line, "File \"<string>\"", 15) == 0 || strncmp(line, "File \"<frozen", 13) == 0;
         if ((ours && blanks > 0) || strncmp(line, "Traceback (most", 15) == 0)
             continue;
         if (line[0] != '\0' && strspn(line, "^~ ") != strlen(line) && strncmp(line, "Extension modules", 17) != 0)
