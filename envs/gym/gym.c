@@ -42,10 +42,11 @@ static const struct opt_def gym_defs[] = {
                   "Divides observations that are bytes."),
 };
 
-/* For a policy that is tuned to nothing: fewer agents than a game in C has, and a shorter evaluation. */
+/* For a policy that is tuned to nothing: fewer agents than a game in C has, a shorter evaluation, and rewards of any
+ * size: with returns in the hundreds a value of the usual loss would drown the policy's gradient. */
 static const struct env_default gym_defaults[] = {
     {"train.total_agents", "32"},      {"train.horizon", "64"},       {"train.minibatch_size", "512"},
-    {"train.total_timesteps", "500k"}, {"train.eval_episodes", "64"},
+    {"train.total_timesteps", "500k"}, {"train.eval_episodes", "64"}, {"train.scale_reward", "true"},
 };
 
 struct known_shape {

@@ -114,7 +114,7 @@ const struct dialect_row dialect_rows[] = {
      "given by rnn_name or the network; another value is an error in 3.0, and left out in 4.0, which does not read it"},
     {"train.data_dir", V3, DROP, NULL, WHY_FILES},
     {"train.checkpoint_interval", V3, DROP, NULL, WHY_FILES},
-    {"train.norm_reward", ANY, ONLY, "False|0", "rewards are not normalised"},
+    {"train.norm_reward", ANY, ONLY, "False|0", "train.scale_reward is the option that scales rewards"},
     {"train.anneal_ent_coef", ANY, ONLY, "False|0", "ent_coef is not annealed"},
     {"train.min_ent_coef_ratio", ANY, DROP, NULL, "ent_coef is not annealed"},
 

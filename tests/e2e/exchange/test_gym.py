@@ -107,6 +107,8 @@ class Guess(gymnasium.Env):
                 raise ExceptionGroup("both", [ValueError("the board"), ValueError("the pieces")])
             if self.fault == "print":
                 print("a line for the terminal")
+        if self.fault == "large":
+            reward *= 1e5
         if self.fault == "one":  # as environments for a vector of one give it
             reward = np.array([reward])
         return obs, reward, ended, False, {"steps": self.steps, "board": {"right": np.float32("nan" if self.fault == "info" else self.right)}}
@@ -377,6 +379,13 @@ def test_a_users_module(folder):
     out, _ = run("train", config, *python, *TINY, "--json", "-q", cwd="/")
     equal(json.loads(out)["ep_length"], 3)
     gone(folder)
+
+
+def test_large_rewards(folder):
+    """By default their size does not matter."""
+    out, _ = run("train", "gym:boards:Guess", *mine(folder), *TINY, "--train.total_timesteps", "30k", "--env.kwargs", '{"fault": "large"}', "--json", "-q",
+                 cwd=folder)
+    assert json.loads(out)["score"] > 7e5, out
 
 
 def test_spaces_of_every_kind(folder):
