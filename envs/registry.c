@@ -37,6 +37,9 @@ const char *env_hint(const char *name, char *buf)
     near = word_nearest(name, names, COUNT(env_table));
     if (near != NULL)
         snprintf(buf, ENV_HINT_MAX, "; did you mean '%s'? `trawl envs` lists all", near);
+    else if (strchr(name, ':') != NULL || strstr(name, "-v") != NULL || word_ends_in(name, ".py"))
+        snprintf(buf, ENV_HINT_MAX,
+                 "; one of Gymnasium is named as gym:CartPole-v1, one of your own as gym:my_module:MyEnv");
     else
         snprintf(buf, ENV_HINT_MAX, "; `trawl envs` lists all");
     return buf;

@@ -11,7 +11,7 @@ docs/own-games.md says how observations become numbers. A step that ends an epis
 first of the new episode, and the last of the old one is kept where it was truncated."""
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's folder in place of a module below
-import difflib, faulthandler, importlib, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
+import difflib, faulthandler, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
 ONE = (1).to_bytes(8, sys.byteorder)  # for an eventfd
@@ -73,7 +73,8 @@ def make_env(n=1):
         raise Refused(f"'{module}' is not the name of a module: write it without folders and without .py; env.path names the folder that holds it")
     if module:
         try:
-            loaded = importlib.import_module(module)
+            __import__(module)
+            loaded = sys.modules[module]
         except ModuleNotFoundError as error:
             if not (module + ".").startswith(f"{error.name}."):
                 raise
@@ -87,7 +88,8 @@ def make_env(n=1):
             except TypeError as error:
                 refuse_arguments(error)
                 raise
-    hint = f"does {module} register it, or have that class?" if module else "of a package: gym:MODULE:ID"
+    hint = f"does {module}, {getattr(loaded, '__file__', 'built in')}, register it, or have that class?" if module else \
+        "of a package: gym:MODULE:ID; of your own: gym:MODULE:CLASS"
     try:
         if name not in gymnasium.registry:
             gymnasium.envs.registration.parse_env_id(name)

@@ -44,9 +44,21 @@ const struct opt_table env_library_opt_table = {
     .settings_size = sizeof(struct game_library),
 };
 
-/* path as it is found from the folder of `file` (NULL: from here). */
-static enum status whole_path(const char *path, const char *file, char ret_path[PATH_MAX], struct error *err)
+/* ~/x as a shell has it: in a config there is none. */
+static const char *from_home(const char *path, char buf[PATH_MAX])
 {
+    const char *home = getenv("HOME");
+
+    return strncmp(path, "~/", 2) == 0 && home != NULL && snprintf(buf, PATH_MAX, "%s%s", home, path + 1) < PATH_MAX
+               ? buf
+               : path;
+}
+
+/* path as it is found from the folder of `file` (NULL: from here). */
+static enum status whole_path(const char *given, const char *file, char ret_path[PATH_MAX], struct error *err)
+{
+    char home[PATH_MAX];
+    const char *path = from_home(given, home);
     const char *slash = file != NULL && path[0] != '/' ? strrchr(file, '/') : NULL;
     char from[PATH_MAX];
     int n = slash != NULL ? snprintf(from, sizeof from, "%.*s/%s", (int)(slash - file), file, path)
@@ -166,8 +178,8 @@ static enum status make_whole(struct config *config, const char *key, const char
                               struct error *err)
 {
     bool is_set = config_peek(config, key) != NULL && config_peek(config, key)[0] != '\0';
-    char folder[PATH_MAX], path[2 * PATH_MAX], found[PATH_MAX];
-    const char *value = is_set ? config_peek(config, key) : given;
+    char folder[PATH_MAX], path[2 * PATH_MAX], found[PATH_MAX], home[PATH_MAX];
+    const char *value = from_home(is_set ? config_peek(config, key) : given, home);
 
     if (is_program && strchr(value, '/') == NULL) {
         snprintf(path, sizeof path, "%s", by_path(value, found));

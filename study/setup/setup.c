@@ -71,9 +71,9 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
             "%s is a checkpoint and no config: `trawl train --resume %s` continues its training, `trawl eval %s` "
             "plays it",
             word, SHELL_WORD(word), SHELL_WORD(word));
-    if (file_exists(word) || strchr(word, '/') != NULL || word_ends_in(word, ".ini"))
+    if (!word_ends_in(word, ".py") && (file_exists(word) || strchr(word, '/') != NULL || word_ends_in(word, ".ini")))
         return config_load_file(setup->config, word, err);
-    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file%s", word, env_hint(word, hint));
+    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a config%s", word, env_hint(word, hint));
 }
 
 enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err)

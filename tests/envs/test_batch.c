@@ -61,6 +61,9 @@ TEST(registry)
     assert_non_null(strstr(env_hint("cartpol", hint), "did you mean 'cartpole'?"));
     assert_non_null(strstr(env_hint("Memory", hint), "did you mean 'memory'?"));
     assert_string_equal(env_hint("xyzzy", hint), "; `trawl envs` lists all");
+    assert_non_null(strstr(env_hint("CartPole-v1", hint), "gym:CartPole-v1"));
+    assert_non_null(strstr(env_hint("boards:Guess", hint), "as gym:my_module:MyEnv"));
+    assert_non_null(strstr(env_hint("./boards.py", hint), "as gym:my_module:MyEnv"));
 }
 
 /* -- determinism -- */

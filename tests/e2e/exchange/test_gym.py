@@ -485,9 +485,14 @@ def test_wrong_names(folder):
     fails("train", "gym:CartPole-v1", "--env.python", empty, code=2, says=["pip install gymnasium", "env.python"])
     fails("train", "gym:CartPole-v1", "pong", code=2, says="two games are named")
     python = mine(folder)
-    for game, text in (("gym:CartPol-v1", "CartPole"), ("gym:nowhere:X-v0", "no module 'nowhere'"),
+    for word in ("CartPole-v1", "boards:Guess", "boards.py"):
+        fails("train", word, *python, code=2, says=["'%s' is neither a game nor a config" % word, "as gym:my_module:MyEnv"], cwd=folder)
+    write(folder, "home", "#!/bin/sh\nexec '%s' \"$@\"\n" % PYTHON).chmod(0o755)
+    text, _ = run("train", "gym:boards:Guess", "--env.python", "~/home", "--env.path", "~/", "--print-config", cwd="/", env={**os.environ, "HOME": str(folder)})
+    assert "\npython = %s/home\npath = %s/\n" % (folder, folder) in text, text
+    for game, text in (("gym:json:Guess", "json/__init__.py, register it"), ("gym:boards", "of your own: gym:MODULE:CLASS"), ("gym:CartPol-v1", "CartPole"), ("gym:nowhere:X-v0", "no module 'nowhere'"),
                        ("gym:./boards.py:Guess", "not the name of a module"), ("gym:boards.py:Guess", "without .py"),
-                       ("gym:boards:Gess", "does boards register it"), ("gym:CartPole-v77", "CartPole")):
+                       ("gym:boards:Gess", "boards.py, register it"), ("gym:CartPole-v77", "CartPole")):
         fails("train", game, *python, code=2, says=text, cwd=folder)
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "{'a': 1}", code=2, says=["a JSON object is needed", "(Expecting property name"])

@@ -98,6 +98,9 @@ def test_a_path_goes_where_a_name_goes(folder):
     config = write(folder / "sub", "x.ini", "[env]\nname = ../apples.so\nwidth = 5\n[train]\ntotal_timesteps = 20k\n")
     text, _ = run("train", config, "--print-config", cwd="/")
     assert "name = %s" % os.path.realpath(library) in text and re.search(r"^hash = [0-9a-f]{16}$", text, re.M), text
+    config = write(folder / "sub", "home.ini", "[env]\nname = ~/apples.so\n")
+    text, _ = run("train", config, "--print-config", cwd="/", env={**os.environ, "HOME": str(folder)})
+    assert "name = %s" % os.path.realpath(library) in text, text
     shutil.copy(library, folder / "sub" / "apples.so")
     fails("no library of a game at", "train", write(folder, "y.ini", "[env]\nname = ./no.so\n"))
     fails("two games are named", "train", library, "pong")
