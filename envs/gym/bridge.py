@@ -231,7 +231,10 @@ class Vector:
     """Instances that one vector environment steps: of Gymnasium, in any of its modes of resetting."""
     def __init__(self, n):
         self.n, self.env = n, make_env(n)
-        self.mode = getattr(self.env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
+        mode = self.env.metadata.get("autoreset_mode")
+        if mode is not None and not hasattr(mode, "name"):
+            raise Refused(f"its metadata[\"autoreset_mode\"] is {mode!r}; one of gymnasium.vector.AutoresetMode is needed")
+        self.mode = getattr(mode, "name", "NEXT_STEP")
         if isinstance(getattr(self.env, "action_space", None), spaces.Space):
             self.env.action_space.contains = lambda _: True  # many environments check each action; ours fit the space by construction
 

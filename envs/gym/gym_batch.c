@@ -298,11 +298,17 @@ static enum status wait_all(struct gym_batch *b, char what, size_t from, size_t 
 }
 
 /* Where instances reset late, the last observation of an episode is acted on once more, for nothing; that is an episode
- * of one step of the same end. */
-static void note_ends(struct gym_batch *b, size_t from, size_t to)
+ * of one step of the same end. One that resets otherwise and does not say so would lose the first steps of its
+ * episodes. */
+static enum status note_ends(struct gym_batch *b, size_t from, size_t to, struct error *err)
 {
     for (size_t i = from; i < to; i++) {
         bool over = b->ends[i] != NOT_ENDED;
+        if (over && (b->rewards[i] != 0.0f || b->terms[i] != 0 || b->truncs[i] != 0))
+            return FAIL(err, ST_CONFIG,
+                        "instance %zu has a reward or an end in the step after one that ended an episode, which only "
+                        "resets in the mode next-step; metadata[\"autoreset_mode\"] names another mode",
+                        i);
         uint8_t end = over ? b->ends[i] : b->terms[i] != 0 ? TERMINATED : b->truncs[i] != 0 ? TRUNCATED : NOT_ENDED;
         b->terms[i] = end == TERMINATED;
         b->truncs[i] = end == TRUNCATED;
@@ -310,6 +316,7 @@ static void note_ends(struct gym_batch *b, size_t from, size_t to)
         if (b->ends[i] == TRUNCATED)
             memcpy(b->final_obs + i * b->row_bytes, b->obs + i * b->row_bytes, b->row_bytes);
     }
+    return ST_OK;
 }
 
 /* Did the step that was just answered only reset instance i? */
@@ -363,12 +370,10 @@ static bool answered(struct gym_batch *b, char what, size_t from, size_t to)
 {
     if (b->failed.status != ST_OK)
         return false;
-    if (wait_all(b, what, from, to, &b->failed) == ST_OK) {
-        if (what == 's' && b->lines[0].late != 0)
-            note_ends(b, from, to);
-        if (check_numbers(b, from, to, what == 's', &b->failed) == ST_OK)
-            return true;
-    }
+    if (wait_all(b, what, from, to, &b->failed) == ST_OK &&
+        (what != 's' || b->lines[0].late == 0 || note_ends(b, from, to, &b->failed) == ST_OK) &&
+        check_numbers(b, from, to, what == 's', &b->failed) == ST_OK)
+        return true;
     (void)error_prefix(&b->failed, "%s", b->def->name);
     return false;
 }

@@ -21,7 +21,7 @@ class Count(gymnasium.vector.VectorEnv):
     def __init__(self, num_envs=1, mode="SAME_STEP", length=4, cut=False, seen=False, fault=""):
         self.fault = fault
         self.num_envs, self.mode, self.length, self.cut = num_envs, mode, length, cut
-        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode[mode]}
+        self.metadata = {"autoreset_mode": mode if fault == "word" else gymnasium.vector.AutoresetMode[mode]} if fault != "unsaid" else {}
         self.single_observation_space = spaces.Dict({"at": spaces.Box(-1, 1e6, (2,), np.float32), "even": spaces.Discrete(2)})
         self.seen = seen  # beside the numbers: a strip of three bytes, the first of which counts the steps; last observations one by one, as Gymnasium's
         if seen:
@@ -148,6 +148,9 @@ def test_vector_environments(folder):
     for fault in ("reward", "reward one", "reward text", "reward none", "end", "end one", "end half"):
         fails("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", json.dumps({"fault": fault, "cut": fault == "end half"}), *python, *TINY,
               code=1, cwd=folder, says=["rewards of the shape" if "reward" in fault else "ends of the shape", "are needed, one an instance", "a step returns (observation"])
+    for fault, text in (("unsaid", "has a reward or an end in the step after one that ended an episode"), ("word", "is 'SAME_STEP'; one of gymnasium.vector")):
+        fails("train", "gym:counting:Count-v0", "--env.vector", "true", "--env.kwargs", json.dumps({"fault": fault}), *python, *TINY,
+              code=2, cwd=folder, says=[text, "autoreset_mode"])
     write(folder, "old.py", "import gymnasium\ngymnasium.__version__ = '0.29.1'\n")
     fails("train", "gym:old:CartPole-v1", "--env.vector", "true", *python, code=2, cwd=folder, says=["has gymnasium 0.29.1", "1.0 or later", "-m pip install -U"])
     assert "registered without a vector_entry_point" in run("train", "gym:Acrobot-v1", "--env.vector", "true", *python, code=2)[1]
