@@ -3,6 +3,7 @@
 #include "envs/gym/gym.h"
 #include "base/base.h"
 
+#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "envs/envs.h"
 #include "envs/gym/gym_batch.h"
@@ -11,6 +12,7 @@
 #include <pthread.h>
 
 #define SHAPES_MAX 64 /* by settings; asking for one starts a process */
+#define REFUSED_S 10.0 /* a refusal stands for this long: a sweep asks for thousands of points, one after another */
 #define DESCRIPTION_BYTES 16384
 #define GYM_NUMBER_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
 
@@ -60,6 +62,9 @@ struct gym_env {
     const char *names[ENV_MAX_NUMBERS]; /* of numbers, def.n_numbers of them: of all settings that were seen */
     struct known_shape *shapes; /* (SHAPES_MAX) */
     size_t n_shapes;
+    struct gym_settings refused; /* the last ones that had no shape, */
+    struct error why;
+    double refused_until_s; /* by clock_mono_s */
     struct gym_env *next;
 };
 
@@ -205,23 +210,32 @@ static enum status gym_shape(const struct env_def *def, const void *settings, st
                              struct error *err)
 {
     struct gym_env *env = (struct gym_env *)def;
-    enum status rc = ST_OK;
+    enum status rc;
     size_t i = 0;
+    bool refused;
 
     gym_name_numbers(def, settings);
     pthread_mutex_lock(&lock);
     while (i < env->n_shapes && memcmp(&env->shapes[i].settings, settings, sizeof(struct gym_settings)) != 0)
         i++;
+    refused = i == env->n_shapes && clock_mono_s() < env->refused_until_s &&
+              memcmp(&env->refused, settings, sizeof env->refused) == 0;
     if (i < env->n_shapes) {
         *ret_shape = env->shapes[i].shape;
-    } else {
-        rc = ask_shape(def, settings, ret_shape, err);
-        if (rc == ST_OK && env->n_shapes < SHAPES_MAX)
+    } else if (!refused) {
+        env->why = (struct error){0};
+        refused = ask_shape(def, settings, ret_shape, &env->why) != ST_OK;
+        if (refused) {
+            env->refused = *(const struct gym_settings *)settings;
+            env->refused_until_s = clock_mono_s() + REFUSED_S;
+        } else if (env->n_shapes < SHAPES_MAX) {
             env->shapes[env->n_shapes++] =
                 (struct known_shape){.settings = *(const struct gym_settings *)settings, .shape = *ret_shape};
+        }
     }
+    rc = refused ? FAIL(err, env->why.status, "%s: %s", def->name, env->why.text) : ST_OK;
     pthread_mutex_unlock(&lock);
-    return rc == ST_OK ? ST_OK : error_prefix(err, "%s", def->name);
+    return rc;
 }
 
 /* ---- by name ---- */

@@ -494,6 +494,8 @@ def test_wrong_names(folder):
                        ("gym:./boards.py:Guess", "not the name of a module"), ("gym:boards.py:Guess", "without .py"),
                        ("gym:boards:Gess", "boards.py, register it"), ("gym:CartPole-v77", "CartPole")):
         fails("train", game, *python, code=2, says=text, cwd=folder)
+    config = write(folder, "s.ini", "[env]\nname = gym:boards:Gess\n[sweep.train.total_timesteps]\nmin = 1M\nmax = 2M\n")
+    fails("sweep", config, *python, "--store", folder / "s.db", "--name", "a", code=2, says="boards.py, register it")
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "{'a': 1}", code=2, says=["a JSON object is needed", "(Expecting property name"])
     for game in ("gym: CartPole-v1", "gym:Cart/Pole/v1"):
