@@ -185,56 +185,63 @@ static enum status check_settings(const char *id, const struct gym_settings *s, 
 static enum status ask_shape(const struct env_def *def, const struct gym_settings *s, struct env_shape *ret_shape,
                              struct error *err)
 {
-    const char *name = def->name;
     struct gym_helper helper = GYM_HELPER_NONE;
     cJSON *task = gym_task(def, s, 0);
     char *text = json_print(task, false), description[DESCRIPTION_BYTES];
-    enum status rc = check_settings(name, s, err);
+    enum status rc;
 
     cJSON_Delete(task);
-    THEN(rc, gym_helper_start(&helper, s->python, text, -1, err));
+    rc = gym_helper_start(&helper, s->python, text, -1, err);
     mem_free(text);
     THEN(rc, gym_helper_wait(&helper, "while it was asked what the environment is", s->timeout_s, err));
     if (rc == ST_OK) {
         gym_helper_text(&helper, description, sizeof description);
         rc = shape_of(description, ret_shape, err);
-        ret_shape->byte_scale = (float)s->byte_scale;
-        /* An even number of processes steps each half of the instances, one or an odd number only all of them. */
-        ret_shape->undivided = gym_is_vector(name, s) && gym_processes(name, s, ret_shape) % 2 == 1;
     }
     gym_helper_stop(&helper, 1.0);
     return rc;
+}
+
+/* Only these settings change what Python describes; the others may be searched, at no process for each point. */
+static bool same_shape(const struct gym_settings *a, const struct gym_settings *b)
+{
+    return a->vector == b->vector && strcmp(a->python, b->python) == 0 && strcmp(a->path, b->path) == 0 &&
+           strcmp(a->kwargs, b->kwargs) == 0;
 }
 
 static enum status gym_shape(const struct env_def *def, const void *settings, struct env_shape *ret_shape,
                              struct error *err)
 {
     struct gym_env *env = (struct gym_env *)def;
+    const struct gym_settings *s = settings;
     enum status rc;
     size_t i = 0;
     bool refused;
 
+    if (check_settings(def->name, s, err) != ST_OK)
+        return error_prefix(err, "%s", def->name);
     gym_name_numbers(def, settings);
     pthread_mutex_lock(&lock);
-    while (i < env->n_shapes && memcmp(&env->shapes[i].settings, settings, sizeof(struct gym_settings)) != 0)
+    while (i < env->n_shapes && !same_shape(&env->shapes[i].settings, s))
         i++;
-    refused = i == env->n_shapes && clock_mono_s() < env->refused_until_s &&
-              memcmp(&env->refused, settings, sizeof env->refused) == 0;
+    refused = i == env->n_shapes && clock_mono_s() < env->refused_until_s && same_shape(&env->refused, s);
     if (i < env->n_shapes) {
         *ret_shape = env->shapes[i].shape;
     } else if (!refused) {
         env->why = (struct error){0};
-        refused = ask_shape(def, settings, ret_shape, &env->why) != ST_OK;
+        refused = ask_shape(def, s, ret_shape, &env->why) != ST_OK;
         if (refused) {
-            env->refused = *(const struct gym_settings *)settings;
+            env->refused = *s;
             env->refused_until_s = clock_mono_s() + REFUSED_S;
         } else if (env->n_shapes < SHAPES_MAX) {
-            env->shapes[env->n_shapes++] =
-                (struct known_shape){.settings = *(const struct gym_settings *)settings, .shape = *ret_shape};
+            env->shapes[env->n_shapes++] = (struct known_shape){.settings = *s, .shape = *ret_shape};
         }
     }
     rc = refused ? FAIL(err, env->why.status, "%s: %s", def->name, env->why.text) : ST_OK;
     pthread_mutex_unlock(&lock);
+    ret_shape->byte_scale = (float)s->byte_scale;
+    /* An even number of processes steps each half of the instances, one or an odd number only all of them. */
+    ret_shape->undivided = gym_is_vector(def->name, s) && gym_processes(def->name, s, ret_shape) % 2 == 1;
     return rc;
 }
 

@@ -561,6 +561,20 @@ values = 8k, 16k
     gone(folder)
 
 
+def test_a_searched_option_of_the_game_starts_no_more_processes(folder):
+    """Of those that change no size: as many as a search of another option."""
+    python = mine(folder)[1]
+    write(folder, "counted", "#!/bin/sh\necho >> %s/$STARTS\nexec '%s' \"$@\"\n" % (folder, python)).chmod(0o755)
+    for key, low, high in (("train.learning_rate", 0.001, 0.1), ("env.byte_scale", 1, 255)):
+        config = write(folder, key + ".ini", "[env]\nname = gym:boards:Guess\nprocesses = 1\n[policy]\nhidden_size = 8\n[train]\ndevice = cpu\nthreads = 1\n"
+                       "total_agents = 8\nhorizon = 16\nminibatch_size = 128\neval_episodes = 8\ntotal_timesteps = 1k\n[sweep]\nmethod = sobol\nconfirm = 0\n"
+                       "[sweep.%s]\ndistribution = uniform\nmin = %g\nmax = %g\n" % (key, low, high))
+        run("sweep", config, "--env.python", folder / "counted", "--store", folder / (key + ".db"), "--name", "a", "--trials", 6, "-q", cwd=folder,
+            env={**os.environ, "STARTS": key})
+    starts = [len((folder / key).read_text()) for key in ("train.learning_rate", "env.byte_scale")]
+    assert starts[0] == starts[1] >= 12, starts
+
+
 def test_the_commands_of_the_page(folder):
     """docs/own-games.md, from nothing to a finished sweep, as it stands there; trainings and sweep are shorter."""
     need()
