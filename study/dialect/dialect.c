@@ -14,11 +14,18 @@
 
 /* ---- shared helpers ---- */
 
+bool dialect_row_has(const struct dialect_row *row, const char *key)
+{
+    size_t n = strcspn(row->key, "*");
+
+    return row->key[n] == '*' ? strncmp(row->key, key, n) == 0 : strcmp(row->key, key) == 0;
+}
+
 /* NULL: not one of PufferLib's names. */
 static const struct dialect_row *find_row(const char *key)
 {
     for (size_t i = 0; i < dialect_n_rows; i++)
-        if (strcmp(dialect_rows[i].key, key) == 0)
+        if (dialect_row_has(&dialect_rows[i], key))
             return &dialect_rows[i];
     return NULL;
 }
@@ -217,6 +224,7 @@ enum status dialect_begin(struct dialect *dialect, struct config *config, struct
     *dialect = (struct dialect){0};
     strbuf_init(&dialect->mapped, LIST_MAX_BYTES);
     strbuf_init(&dialect->changed, LIST_MAX_BYTES);
+    strbuf_init(&dialect->differs, LIST_MAX_BYTES);
     strbuf_init(&dialect->refused, LIST_MAX_BYTES);
     if (dialect_n_rows > DIALECT_ROWS_MAX)
         return FAIL(err, ST_INTERNAL, "DIALECT_ROWS_MAX is less than %zu", dialect_n_rows);
@@ -231,6 +239,7 @@ void dialect_end(struct dialect *dialect)
 {
     strbuf_free(&dialect->mapped);
     strbuf_free(&dialect->changed);
+    strbuf_free(&dialect->differs);
     strbuf_free(&dialect->refused);
 }
 
@@ -349,9 +358,14 @@ static enum status translate_item(struct dialect *dialect, struct config *config
     if (config_find_opt(config, param) != NULL)
         return ST_OK;
     row = find_row(param);
-    list = row == NULL ? game_only(game, param) : row->how == DIALECT_ONLY ? row->to : NULL;
+    list = row == NULL                                               ? game_only(game, param)
+           : row->how == DIALECT_ONLY || row->how == DIALECT_DIFFERS ? row->to
+                                                                     : NULL;
     if (list != NULL && has_field && dialect_find(config, item.key) != i) {
         why = NULL; /* a later one counts */
+    } else if (list != NULL && row != NULL && row->how == DIALECT_DIFFERS) {
+        if (has_field && !is_sweep && !dialect_same_value(item.value, list))
+            dialect_note(&dialect->differs, "%s: %s = %s: %s", item.origin, item.key, item.value, row->why);
     } else if (list != NULL) {
         why = only(&item, is_sweep, list, row != NULL ? row->why : NULL, text, sizeof text);
     } else if (row == NULL) {

@@ -20,15 +20,16 @@ enum dialect_how {
     DIALECT_AS, /* read under our name `to` */
     DIALECT_DROP, /* no effect on what is trained here */
     DIALECT_ONLY, /* `to` lists the values, "a|b", that match what is trained here: these are dropped, others refused */
+    DIALECT_DIFFERS, /* as ONLY, but another value is dropped with a warning: `why` is what is trained here */
     DIALECT_CODE, /* dialect_map.c does it; `why` has the reason */
 };
 
 struct dialect_row {
-    const char *key; /* "vec.total_agents" */
+    const char *key; /* "vec.total_agents"; "selfplay.*": all that begin so and have no row of their own above it */
     enum dialect_version of; /* the version that has this name: a vote for it; both or none: no vote */
     enum dialect_how how;
     const char *to;
-    const char *why; /* the reason of DROP and ONLY; what CODE does */
+    const char *why; /* the reason of DROP, ONLY and DIFFERS; what CODE does */
 };
 extern const struct dialect_row dialect_rows[];
 extern const size_t dialect_n_rows;
@@ -75,7 +76,7 @@ struct dialect {
     bool has_defaults; /* what the files leave out has the version's defaults */
     size_t n_defaults; /* set by the version alone */
     bool seen[DIALECT_ROWS_MAX]; /* row i stood in a file or on the command line and had an effect or was dropped */
-    struct strbuf mapped, changed, refused; /* lists for the message; the last is the error */
+    struct strbuf mapped, changed, differs, refused; /* lists for the message; the last is the error */
     size_t n_refused;
 };
 
@@ -96,6 +97,7 @@ enum status dialect_default_sweep(struct dialect *dialect, struct config *config
 enum status dialect_map(struct dialect *dialect, struct config *config, const char *game, struct error *err) MUST_USE;
 
 /* Shared by the two. */
+bool dialect_row_has(const struct dialect_row *row, const char *key);
 #define DIALECT_NOT_SET SIZE_MAX
 bool dialect_is_set(const struct config *config, const char *key); /* by a file or the command line */
 enum status dialect_default(struct dialect *dialect, struct config *config, const char *key, const char *value,

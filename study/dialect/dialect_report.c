@@ -69,7 +69,7 @@ static void add_dropped(const struct dialect *dialect, struct strbuf *out)
 /* A config without PufferLib's names costs no message and no memory. */
 static bool has_something(const struct dialect *dialect)
 {
-    bool any = dialect->has_defaults || dialect->mapped.len > 0 || dialect->changed.len > 0;
+    bool any = dialect->has_defaults || dialect->mapped.len > 0 || dialect->changed.len > 0 || dialect->differs.len > 0;
 
     for (size_t i = 0; i < dialect_n_rows; i++)
         any = any || dialect->seen[i];
@@ -104,5 +104,7 @@ enum status dialect_report(const struct dialect *dialect, struct error *err)
     TRY(strbuf_status(&mapped, "the message of a config", err));
     TRY(strbuf_status(&out, "the message of a config", err));
     log_info("%s", out.text);
+    if (dialect->differs.len > 0)
+        log_warn("trained otherwise than by PufferLib: %s", dialect->differs.text);
     return ST_OK;
 }

@@ -9,6 +9,7 @@
 #define AS DIALECT_AS
 #define DROP DIALECT_DROP
 #define ONLY DIALECT_ONLY
+#define DIFFERS DIALECT_DIFFERS
 #define CODE DIALECT_CODE
 
 /* Reasons that several rows share; the message groups by them. */
@@ -20,7 +21,7 @@
 #define WHY_TORCH "of PyTorch"
 #define WHY_NOT_READ "its trainer does not read it"
 #define WHY_SWEEP "of its search; ours has [sweep] options of its own"
-#define WHY_SELFPLAY "no self-play here"
+#define WHY_POOL "of a pool of older policies, which play some agents there"
 
 const struct dialect_row dialect_rows[] = {
     {"base.env_name", 0, CODE, "env.name", "the first of its names that is a game here; puffer_ is cut off"},
@@ -128,20 +129,15 @@ const struct dialect_row dialect_rows[] = {
     {"sweep.prune_pareto", ANY, DROP, NULL, WHY_SWEEP},
     {"sweep.early_stop_quantile", ANY, DROP, NULL, "no trial is stopped by what others scored"},
     {"sweep.early_stop", ANY, DROP, NULL, "no trial is stopped by what others scored"},
-    {"sweep.match_enemy_model_path", V4, DROP, NULL, WHY_SELFPLAY},
-    {"sweep.match_num_games", V4, DROP, NULL, WHY_SELFPLAY},
-    {"sweep.match_enemy_hidden_size", V4, DROP, NULL, WHY_SELFPLAY},
-    {"sweep.match_enemy_num_layers", V4, DROP, NULL, WHY_SELFPLAY},
+    {"sweep.match_*", V4, DROP, NULL, "a sweep's metric is the game's own, not a match against a stored policy"},
 
-    {"selfplay.enabled", V4, ONLY, "False|0", WHY_SELFPLAY},
-    {"selfplay.max_size", V4, DROP, NULL, WHY_SELFPLAY},
-    {"selfplay.swap_winrate", V4, DROP, NULL, WHY_SELFPLAY},
-    {"selfplay.min_games", V4, DROP, NULL, WHY_SELFPLAY},
-    {"selfplay.elo_init", V4, DROP, NULL, WHY_SELFPLAY},
-    {"selfplay.elo_k", V4, DROP, NULL, WHY_SELFPLAY},
-    {"selfplay.seed", V4, DROP, NULL, WHY_SELFPLAY},
-    {"selfplay.snapshot_interval", V4, DROP, NULL, WHY_SELFPLAY},
-    {"selfplay.opp_timeout_steps", V4, DROP, NULL, WHY_SELFPLAY},
+    {"selfplay.enabled", V4, DIFFERS, "False|0",
+     "no agent is played by an older policy: the one that learns plays all of a game's agents"},
+    {"selfplay.*", V4, DROP, NULL, WHY_POOL},
+    {"vec.num_frozen_banks", V4, DROP, NULL, WHY_POOL},
+    {"vec.num_policies", V4, DROP, NULL, WHY_POOL},
+    {"vec.frozen_bank_*", V4, DROP, NULL, WHY_POOL},
+    {"vec.hist_policy_*", V4, DROP, NULL, WHY_POOL},
 };
 const size_t dialect_n_rows = COUNT(dialect_rows);
 

@@ -377,6 +377,11 @@ static enum status own_metric(struct setup *setup, struct error *err)
             dialect_note(&setup->dialect.changed, "sweep.metric = %s is read as %s", metric, own);
             return config_edit(setup->config, at, NULL, own, err);
         }
+    if (!setup->searches && setup->dialect.has_env_name && config_item(setup->config, at).text > 0) {
+        dialect_note(&setup->dialect.changed,
+                     "sweep.metric = %s is left out (the game logs no such number; a sweep needs one)", metric);
+        config_remove(setup->config, at);
+    }
     return ST_OK;
 }
 

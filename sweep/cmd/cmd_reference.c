@@ -32,7 +32,7 @@ static enum status add_game(const struct env_def *env, struct strbuf *out, struc
     return rc;
 }
 
-static const char *const how_text[] = {"read as", "left out", "only", "by code"};
+static const char *const how_text[] = {"read as", "left out", "only", "else a warning", "by code"};
 
 /* Names of the PufferLib ini family. */
 static void add_dialect(struct strbuf *out)

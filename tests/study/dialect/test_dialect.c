@@ -553,6 +553,32 @@ static void refused(const char *text, const char *says)
     FAILS(load(NULL, text, NULL, &setup, err), ST_CONFIG, says);
 }
 
+/* A pool of older policies is left out with a warning: what is trained is the same game, played by one policy. */
+TEST(self_play_is_trained_without_its_pool)
+{
+    struct setup *setup = NULL;
+    char text[1024];
+
+    for (int on = 0; on < 2; on++) {
+        snprintf(text, sizeof text,
+                 PUFFER4 "[selfplay]\nenabled = %d\nmax_size = 500\na_name_of_tomorrow = 3\n[vec]\ntotal_agents = 64\n"
+                         "num_frozen_banks = 1\nfrozen_bank_pct = 0.1\n[sweep]\nmatch_num_games = 4\n"
+                         "match_max_ticks = 9\n[sweep.selfplay.swap_winrate]\ndistribution = uniform\nmin = 0.5\n"
+                         "max = 0.9\n[sweep.vec.frozen_bank_pct]\nmin = 0.1\nmax = 0.5\n",
+                 on);
+        OK(load(NULL, text, NULL, &setup, err));
+        assert_int_equal(setup->train.total_agents, 64);
+        assert_int_equal(setup->dialect.differs.len > 0, on);
+        if (on)
+            assert_non_null(strstr(setup->dialect.differs.text,
+                                   "t.ini:5: selfplay.enabled = 1: no agent is played by an older policy"));
+        for (size_t i = 0; i < config_n_sweep_params(setup->config); i++)
+            assert_null(strstr(config_sweep_param(setup->config, i)->key, "bank"));
+        setup_destroy(setup);
+    }
+    refused(PUFFER4 "[vec]\nfrozen_bankpct = 1\n", "t.ini:5: unknown key vec.frozen_bankpct");
+}
+
 /* What cannot be trained here is an error; all of it at once, with the names that nobody knows. */
 TEST(what_changes_the_training_is_refused)
 {
@@ -609,6 +635,9 @@ TEST(the_rows_are_sound)
             const struct dialect_row *r = &dialect_rows[i];
             if (config_find_opt(setup->config, r->key) != NULL)
                 fail_msg("the option %s of %s is hidden by the dialect", r->key, env_at(g)->name);
+            for (size_t k = 0; k < i; k++)
+                if (dialect_row_has(&dialect_rows[k], r->key))
+                    fail_msg("%s is hidden by %s", r->key, dialect_rows[k].key);
             if (r->how == DIALECT_AS && config_find_opt(setup->config, r->to) == NULL)
                 fail_msg("%s leads to %s, which is no option", r->key, r->to);
             if (r->how != DIALECT_AS && r->why == NULL)
