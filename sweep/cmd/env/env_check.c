@@ -321,6 +321,8 @@ static enum status check_here(struct check *c, const char *game, struct error *e
                                    c->n_faults == 1 ? "fault" : "faults");
 }
 
+#define AT_LAST_LINE "in the check after the last line above (without a line: as it was asked for its sizes)"
+
 /* Waits for the child at most `seconds`. */
 static enum status wait_for(pid_t pid, const struct check *c, const char *game, struct error *err)
 {
@@ -332,19 +334,17 @@ static enum status wait_for(pid_t pid, const struct check *c, const char *game, 
             kill(pid, SIGKILL);
             (void)waitpid(pid, &state, 0);
             return FAIL(err, ST_LIMIT,
-                        "env check: %s was not done within %lld s and was killed; it hangs in the check after "
-                        "the last line above, or is slow (--steps, --seconds)",
+                        "env check: %s was not done within %lld s and was killed; it hangs " AT_LAST_LINE
+                        ", or is slow (--steps, --seconds)",
                         game, (long long)c->seconds);
         }
         usleep(2000);
     }
     if (WIFSIGNALED(state))
-        return FAIL(err, ST_NUMERIC,
-                    "env check: %s was killed by signal %d (%s) in the check after the last line above", game,
-                    WTERMSIG(state), strsignal(WTERMSIG(state)));
+        return FAIL(err, ST_NUMERIC, "env check: %s was killed by signal %d (%s) " AT_LAST_LINE, game, WTERMSIG(state),
+                    strsignal(WTERMSIG(state)));
     if (WEXITSTATUS(state) == 0)
-        return FAIL(err, ST_NUMERIC,
-                    "env check: %s ended the process by _exit() in the check after the last line above", game);
+        return FAIL(err, ST_NUMERIC, "env check: %s ended the process by _exit() " AT_LAST_LINE, game);
     if (WEXITSTATUS(state) != EXIT_DONE) /* which the child has reported */
         return WEXITSTATUS(state) == 2 ? ST_CONFIG : ST_NUMERIC;
     return ST_OK;

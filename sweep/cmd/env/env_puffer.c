@@ -13,14 +13,15 @@
 #include <strings.h>
 
 #define SOURCE_MAX_BYTES (16u << 20)
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX 256
 #define KEY_MAX 64
 
 struct options {
     char keys[OPTIONS_MAX][KEY_MAX];
-    bool is_text[OPTIONS_MAX]; /* of the config, which PufferLib does not hand to the game */
+    bool is_text[OPTIONS_MAX]; /* the game asks for a text, or the config has one */
     bool is_optional[OPTIONS_MAX]; /* the game has a value of its own where no config has one */
-    size_t n;
+    bool has_texts; /* the game is given its texts; 4.0's binding hands it numbers alone */
+    size_t n, n_left_out; /* left_out: above OPTIONS_MAX */
 };
 
 static bool is_word(char c)
@@ -31,14 +32,15 @@ static bool is_word(char c)
 /* Returns its number; OPTIONS_MAX: it is none. */
 static size_t add_option(struct options *options, const char *key, size_t n)
 {
-    bool ok = n > 0 && n < KEY_MAX && options->n < OPTIONS_MAX && !isdigit((unsigned char)key[0]);
+    bool ok = n > 0 && n < KEY_MAX && !isdigit((unsigned char)key[0]);
 
     for (size_t i = 0; i < n; i++)
         ok = ok && is_word(key[i]);
     for (size_t i = 0; i < options->n; i++)
         if (strlen(options->keys[i]) == n && strncmp(options->keys[i], key, n) == 0)
             return i;
-    if (!ok)
+    options->n_left_out += ok && options->n == OPTIONS_MAX;
+    if (!ok || options->n == OPTIONS_MAX)
         return OPTIONS_MAX;
     snprintf(options->keys[options->n], KEY_MAX, "%.*s", (int)n, key);
     return options->n++;
@@ -68,7 +70,9 @@ static void find_options(const char *text, struct options *options)
         if (*key != '"' || key == at || call == from || strncmp(from, "vec", 3) == 0 || is_call(text, "dict_set", call))
             continue;
         i = add_option(options, key + 1, strcspn(key + 1, "\""));
-        if (i < OPTIONS_MAX && !is_call(text, "dict_get", call))
+        if (i < OPTIONS_MAX && is_call(text, "dict_get_str", call))
+            options->is_text[i] = true;
+        else if (i < OPTIONS_MAX && !is_call(text, "dict_get", call))
             options->is_optional[i] = true;
     }
 }
@@ -99,15 +103,20 @@ static bool is_bool(const char *value)
     return strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0;
 }
 
+static const char *set_by(const struct config *config, const char *key)
+{
+    char full[CONFIG_KEY_MAX];
+
+    snprintf(full, sizeof full, "env.%s", key);
+    return config_peek(config, full);
+}
+
 /* The default of an option: what the game's config sets; NULL when it sets nothing, or not a number. */
 static const char *default_of(const struct config *config, const char *key)
 {
-    char full[CONFIG_KEY_MAX];
-    const char *value;
+    const char *value = set_by(config, key);
     double number;
 
-    snprintf(full, sizeof full, "env.%s", key);
-    value = config_peek(config, full);
     if (value == NULL)
         return NULL;
     if (is_bool(value))
@@ -126,6 +135,11 @@ static void add_config_options(const struct config *config, struct options *opti
             (void)add_option(options, item.key + 4, strlen(item.key + 4));
         if (options->n > n)
             options->is_text[n] = default_of(config, options->keys[n]) == NULL;
+    }
+    for (size_t i = 0; i < options->n; i++) { /* "5,4,3": the game takes it apart */
+        const char *value = set_by(config, options->keys[i]);
+        options->is_text[i] =
+            options->is_text[i] || (options->has_texts && value != NULL && strchr(value, ',') != NULL);
     }
 }
 
@@ -159,7 +173,8 @@ static void warn_without_value(const struct options *options, const struct confi
     STRBUF(list, 1u << 16);
 
     for (size_t i = 0; i < options->n; i++) {
-        if (options->is_text[i] || options->is_optional[i] || default_of(config, options->keys[i]) != NULL)
+        if (options->is_optional[i] ||
+            (options->is_text[i] ? set_by(config, options->keys[i]) : default_of(config, options->keys[i])) != NULL)
             continue;
         strbuf_addf(&list, "%s%s", first != NULL ? ", " : "", options->keys[i]);
         first = first != NULL ? first : options->keys[i];
@@ -186,6 +201,15 @@ static void add_late_type(const char *text, struct strbuf *sb)
     }
 }
 
+/* A text as a literal of C. */
+static void add_quoted(struct strbuf *sb, const char *text)
+{
+    strbuf_add(sb, "\"");
+    for (; text != NULL && *text != '\0'; text++)
+        strbuf_addf(sb, *text == '"' || *text == '\\' ? "\\%c" : (unsigned char)*text < ' ' ? " " : "%c", *text);
+    strbuf_add(sb, "\"");
+}
+
 static enum status write(const struct options *options, const struct config *config, const char *text, const char *dir,
                          const char *name, const char *folder, struct error *err)
 {
@@ -195,20 +219,23 @@ static enum status write(const struct options *options, const struct config *con
     if (has_text(dir, "pufferenv.h", "pufferenv.h"))
         strbuf_addf(&sb, "#define PUFFER_HAS_MASK %d\n", has_text(dir, "action_mask", "action_mask"));
     add_late_type(text, &sb);
-    strbuf_addf(
-        &sb, "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL, TEXT, OPEN)",
-        name, has_text(dir, "int rng;", "_t rng;"));
+    strbuf_addf(&sb,
+                "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_HAS_TEXTS %d\n"
+                "#define PUFFER_OPTIONS(NUMBER, BOOL, TEXT, OPEN)",
+                name, has_text(dir, "int rng;", "_t rng;"), options->has_texts);
     for (size_t i = 0; i < options->n; i++) {
-        const char *def = default_of(config, options->keys[i]);
+        const char *key = options->keys[i], *def = default_of(config, key);
+        if (options->is_text[i]) {
+            strbuf_addf(&sb, " TEXT(%s, ", key);
+            add_quoted(&sb, set_by(config, key));
+            strbuf_add(&sb, ")");
+            continue;
+        }
         strbuf_addf(&sb, " %s(%s, \"%s\")",
-                    options->is_text[i]                      ? "TEXT"
-                    : def == NULL && options->is_optional[i] ? "OPEN"
-                    : def != NULL && is_bool(def)            ? "BOOL"
-                                                             : "NUMBER",
-                    options->keys[i],
-                    def != NULL           ? def
-                    : options->is_text[i] ? ""
-                                          : "0");
+                    def == NULL && options->is_optional[i] ? "OPEN"
+                    : def != NULL && is_bool(def)          ? "BOOL"
+                                                           : "NUMBER",
+                    key, def != NULL ? def : "0");
     }
     strbuf_add(&sb, "\n");
     snprintf(path, sizeof path, "%s/puffer_game.h", folder);
@@ -242,10 +269,14 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
             "env build: no header of %s defines obs_t, the type of its observations: write `typedef float obs_t;` "
             "above #include \"pufferenv.h\"",
             dir);
+    options.has_texts = has_text(dir, "pufferenv.h", "dict_get_str") || strstr(text, "dict_get_str") != NULL;
     find_options(text, &options);
     config = config_create();
     rc = load_config(config, dir, name, &places, err);
     add_config_options(config, &options);
+    if (rc == ST_OK && options.n_left_out > 0)
+        rc = FAIL(err, ST_CONFIG, "env build: %s: the game and its config have %zu options; at most %d can be taken",
+                  dir, options.n + options.n_left_out, OPTIONS_MAX);
     THEN(rc, write(&options, config, text, dir, name, folder, err));
     if (rc == ST_OK)
         warn_without_value(&options, config, places.text);

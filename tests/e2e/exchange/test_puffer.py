@@ -194,7 +194,7 @@ void my_log(Log *log, Dict *out)
     (game / "pairs.ini").unlink()
     config.write_text(kept)
     options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
-    equal(options, {"length": "5", "fair": "true", "unread": "3", "levels": ""})
+    equal(options, {"length": "5", "fair": "true", "unread": "3", "levels": "a.bin"})
     text, _ = run("sweep", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
     for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3", "metric = env/late_deaths"):
         assert "\n%s\n" % line in text, (line, text)
@@ -465,8 +465,74 @@ void puf_log(Log *log, Dict *out) { dict_set(out, "score", log->score); dict_set
     run("env", "build", game, cwd=folder)
     result = json.loads(run("train", "./drift.so", "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)[0])
     equal(result["ep_length"], 3)
+    # the game asks for a file that is not there, and crashes: the message names the file
+    kept = (game / "drift.h").read_text()
+    write(game, "drift.h", kept.replace("env->num_agents = 1;", 'env->num_agents = 1 + (fgetc(fopen("resources/drift.bin", "rb")) == 0);'))
+    fails("env", "build", game, code=2, says=["the game cannot open resources/drift.bin (from the folder %s): No such file" % folder.resolve(), "signal"], cwd=folder)
+    write(game, "drift.h", kept)
     write(game, "drift.h", (game / "drift.h").read_text().replace("observations[0] = 0.5f;", "observations[0] = env->agents[0].observations[1] = 0.5f;"))
     run("env", "build", game, cwd=folder)
     assert "writes more observations than its OBS_SIZE of 1" in run("env", "check", "./drift.so", code=1, cwd=folder)[1]
     write(game, "drift.h", (game / "drift.h").read_text().replace(" obs_t;", " seen_t;"))
     fails("env", "build", game, code=2, says="write `typedef float obs_t;` above #include", cwd=folder)
+
+
+def test_texts_lists_and_long_logs(folder):
+    """What the newest form has besides: options that are texts or lists, observations of 16 bits, names that an instance has set, a log longer than any
+    other, its perf last; and more options than 64."""
+    game, config = folder / "ocean" / "fleet", folder / "config"
+    os.makedirs(game)
+    os.makedirs(config)
+    many = "".join("wide_%d = %d\n" % (i, i) for i in range(80))
+    write(config, "fleet.ini", "[base]\nenv_name = fleet\n[env]\nships = 5,4,3\nplace = 'some \"where\".bin'\nlength = 4\n%s[train]\nhorizon = 16\nminibatch_size = 512\n"
+          "total_timesteps = 5_000\n[vec]\ntotal_agents = 64\n[sweep]\nmetric = of_another_game\n[selfplay]\nenabled = 1\n" % many)
+    write(game, "fleet.h", """
+typedef float obs_t;
+#include "pufferenv.h"
+#define OBS_SIZE 1
+#define NUM_ATNS 1
+#define ACT_SIZES {2}
+struct Log { float score, more[100], perf, n; };
+struct Env { Log log; Agent agents[1]; int num_agents, ticks, length; Color color; unsigned int rng; };
+static struct { char text[100][16]; int n; } *names;
+void puf_init(Env *env, Dict *kwargs)
+{
+    DictItem *ships = dict_find(kwargs, "ships"), *wide = dict_find(kwargs, "wide_79");
+    if (ships->len != 3 || ships->values[1] != 4 || ships->value != 5 || strcmp(dict_get_str(kwargs, "place"), PLACE) || wide == NULL || wide->value != 79)
+        abort();
+    if (names == NULL)
+        for (names = calloc(1, sizeof *names); names->n < 100; names->n++)
+            snprintf(names->text[names->n], 16, "more%d", names->n);
+    env->num_agents = 1;
+    env->length = dict_get(kwargs, "length");
+}
+void puf_reset(Env *env) { env->ticks = 0; env->agents[0].observations[0] = bf16_to_f32(f32_to_bf16(1.00390625f)) - 1; }
+void puf_step(Env *env)
+{
+    if (env->agents[0].observations[0] != 0 || PUF_BACKEND != PUF_CPU)
+        abort();
+    if (++env->ticks == env->length) {
+        env->agents[0].terminals[0] = 1;
+        env->log.score += 1, env->log.more[7] += 3, env->log.perf += 0.5f, env->log.n += 1;
+        puf_reset(env);
+    }
+}
+void puf_render(Env *env) { DrawText("x", 0, 0, 8, env->color); puf_web_vsync(); }
+void puf_close(Env *env) { puf_set_bot_policy(env, 1); }
+void puf_log(Log *log, Dict *out)
+{
+    dict_set(out, "score", log->score);
+    for (int i = 0; i < names->n; i++)
+        dict_set(out, names->text[i], log->more[i]);
+    dict_set(out, "perf", log->perf);
+}
+""".replace("PLACE", '"some \\"where\\".bin"'))
+    run("env", "build", game, cwd=folder)
+    out, err = run("train", "./fleet.so", config / "fleet.ini", "--json", "-q", cwd=folder)
+    result = json.loads(out)
+    equal((result["score"], result["perf"], result["env/more7"], result["env/more8"]), (1, 0.5, 3, 0))
+    assert "sweep.metric = of_another_game is left out" in err and "the one that learns plays all of a game's agents" in err, err
+    fails("sweep", "./fleet.so", config / "fleet.ini", "--name", "a", code=2, says="sweep.metric is 'of_another_game', which no run logs", cwd=folder)
+    assert "signal 6" in run("env", "check", "./fleet.so", "--env.place", "here", code=1, cwd=folder)[1]
+    write(config, "fleet.ini", "[env]\n" + "".join("wide_%d = 1\n" % i for i in range(300)))
+    fails("env", "build", game, code=2, says="have 303 options; at most 256 can be taken", cwd=folder)
