@@ -54,13 +54,19 @@ bool plan_could_fit(const struct plan *plan, const struct kern *kern)
 enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err)
 {
     size_t memory = kern_memory_bytes(kern);
-    char need[48], has[48];
+    const struct plan_item *most = &plan->items[0];
+    char need[48], has[48], part[48];
 
     if (plan_fits(plan, kern))
         return ST_OK;
+    for (size_t i = 1; i < plan->n; i++)
+        if (plan->items[i].bytes > most->bytes)
+            most = &plan->items[i];
     plan_format_bytes(plan->total, need, sizeof need);
     plan_format_bytes(memory, has, sizeof has);
-    return FAIL(err, ST_NOMEM, "this needs %s, %s has %s%s; lower %s", need, kern_device_name(kern), has,
+    plan_format_bytes(most->bytes, part, sizeof part);
+    return FAIL(err, ST_NOMEM, "this needs %s (%s for %s), %s has %s%s; lower %s", need, part,
+                plan->n > 0 ? most->what : "games", kern_device_name(kern), has,
                 kern_kind(kern) == KERN_CUDA ? " free" : "", lower);
 }
 

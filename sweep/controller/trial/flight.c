@@ -433,7 +433,8 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum slot_guilt g
         else
             snprintf(f->result.reason, sizeof f->result.reason,
                      "%d worker processes died while they ran it, the last: %s", MAX_DEATHS, how);
-        snprintf(f->result.log_tail, sizeof f->result.log_tail, "%s", worker_log_tail(w, tail));
+        if (worker_log_tail(w, tail) != NULL)
+            snprintf(f->result.log_tail, sizeof f->result.log_tail, "%s", tail);
         return flights_end(&f, 1, s, err);
     }
     if (rc == ST_OK)
