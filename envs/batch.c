@@ -62,6 +62,24 @@ static enum status check_supported(const struct env_def *def, struct env_shape *
     return ST_OK;
 }
 
+/* A game asks for its own shape at each step: one that differs from call to call spoils memory. */
+static enum status check_same_shape(const struct env_def *def, const void *settings, const struct env_shape *shape,
+                                    struct error *err)
+{
+    struct env_shape again = {0};
+
+    TRY(def->shape(def, settings, &again, err));
+    if (again.obs_size != shape->obs_size || again.n_agents != shape->n_agents || again.n_heads != shape->n_heads ||
+        again.has_mask != shape->has_mask || again.u8 != shape->u8 || again.n_floats != shape->n_floats ||
+        memcmp(again.head_sizes, shape->head_sizes, sizeof again.head_sizes) != 0)
+        return FAIL(err, ST_INTERNAL,
+                    "env %s: its shape differs from call to call with the same options (%d observations, then %d; %d "
+                    "agents, then %d; %d action heads, then %d); the game is at fault",
+                    def->name, shape->obs_size, again.obs_size, shape->n_agents, again.n_agents, shape->n_heads,
+                    again.n_heads);
+    return ST_OK;
+}
+
 enum status env_def_check(const struct env_def *def, const void *settings, size_t n_envs, struct env_shape *ret_shape,
                           struct error *err)
 {
@@ -71,6 +89,12 @@ enum status env_def_check(const struct env_def *def, const void *settings, size_
         return FAIL(err, ST_VERSION, "env %s is built for interface version %u, this program has %d; rebuild it",
                     def->name ? def->name : "?", (unsigned)def->api_version, ENV_API_VERSION);
     TRY(def->shape(def, settings, shape, err));
+    TRY(check_same_shape(def, settings, shape, err));
+    if (shape->n_heads > ENV_MAX_HEADS)
+        return FAIL(err, ST_CONFIG,
+                    "env %s: an action has %d components, and at most %d are trained; make one of several (two of 3 "
+                    "choices are one of 9), or an agent of each part that decides",
+                    def->name, shape->n_heads, ENV_MAX_HEADS);
     bool to_learn = false, heads_ok = shape->n_heads >= 1 && shape->n_heads <= ENV_MAX_HEADS;
     for (int h = 0; heads_ok && h < shape->n_heads; h++)
         heads_ok = shape->head_sizes[h] >= 0;

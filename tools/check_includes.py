@@ -34,7 +34,7 @@ FOLDER_MAX = 20
 # public headers of a folder; of a folder that is not here every header is
 PUBLIC = {
     "envs": ["envs/envs.h", "envs/env.h", "envs/draw.h", "envs/plugin/env_config.h",
-             "envs/plugin/library.h", "envs/plugin/describe.h", "envs/plugin/child.h", "envs/plugin/headers.h",
+             "envs/plugin/library.h", "envs/plugin/describe.h", "envs/plugin/child.h", "envs/plugin/crash.h", "envs/plugin/headers.h",
              "envs/gym/gym.h", "envs/gym/gym_settings.h"],
     "kernels": ["kernels/kernels.h"],
     "trainer": ["trainer/trainer.h"],

@@ -213,14 +213,23 @@ static unsigned publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, 
     return ticket;
 }
 
-/* Signals belong to the program's own threads: helpers start with all signals blocked. */
-static enum status start_helpers(struct pool *pool, struct error *err)
+void pool_block_signals(sigset_t *ret_old)
 {
-    sigset_t all, old;
-    int rc = 0;
+    static const int wrong[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    sigset_t all;
 
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        sigdelset(&all, wrong[i]);
+    pthread_sigmask(SIG_SETMASK, &all, ret_old);
+}
+
+static enum status start_helpers(struct pool *pool, struct error *err)
+{
+    sigset_t old;
+    int rc = 0;
+
+    pool_block_signals(&old);
     while (rc == 0 && pool->n_started + 1 < pool->n_workers) {
         struct helper *helper = &pool->helpers[pool->n_started];
         helper->pool = pool;

@@ -4,6 +4,7 @@
  * number of threads give the same bytes. One job at a time; a pool belongs to one caller thread. */
 #pragma once
 
+#include <signal.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -26,3 +27,7 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
 
 /* The part of [0, n) that worker w of n_workers gets: the same rule as pool_run. */
 void pool_part(size_t n, size_t grain, size_t worker, size_t n_workers, size_t *ret_from, size_t *ret_to);
+
+/* Signals belong to the program's own threads: what this thread starts until it sets *ret_old again has all of them
+ * blocked, except those of a wrong instruction, which kill a thread that blocks them without a word. */
+void pool_block_signals(sigset_t *ret_old);

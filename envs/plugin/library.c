@@ -8,10 +8,12 @@
 #include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
+#include "envs/plugin/crash.h"
 #include "envs/plugin/describe.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -134,6 +136,66 @@ bool env_library_has_changed(const struct env_def *def)
 
     return def->source != NULL &&
            (hash_file(library_of(def)->path, hash, NULL) != ST_OK || strcmp(hash, library_of(def)->hash) != 0);
+}
+
+/* ---- the file ---- */
+
+static const char *machine_name(unsigned machine, char buf[32])
+{
+    static const struct {
+        unsigned machine;
+        const char *name;
+    } names[] = {{EM_X86_64, "x86-64"}, {EM_386, "x86"},     {EM_AARCH64, "aarch64"},
+                 {EM_ARM, "arm"},       {EM_RISCV, "riscv"}, {EM_PPC64, "ppc64"}};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].machine == machine)
+            return names[i].name;
+    snprintf(buf, 32, "machine %u", machine);
+    return buf;
+}
+
+/* What dlopen does not say: a file for another CPU is "No such file", and one that is cut off kills the process. */
+static enum status check_elf(const char *path, struct error *err)
+{
+    ElfW(Ehdr) own, head = {0};
+    ElfW(Phdr) part;
+    char a[32], b[32];
+    enum status rc = ST_OK;
+    uint64_t size = 0, needs = 0;
+    FILE *file = fopen(path, "rbe"), *self = fopen("/proc/self/exe", "rbe");
+
+    if (file == NULL || self == NULL || fread(&own, sizeof own, 1, self) != 1)
+        goto done; /* dlopen will say what is wrong */
+    if (fread(&head, 1, sizeof head, file) < EI_NIDENT + 4 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) {
+        rc = FAIL(err, ST_CONFIG, "%s: it is no shared library; `trawl env build` makes one of a game", path);
+        goto done;
+    }
+    if (head.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || head.e_machine != own.e_machine) {
+        rc = FAIL(err, ST_CONFIG,
+                  "%s: it is a library for %s, %d bits, and this program is for %s, %d bits; build it on this machine: "
+                  "`trawl env build`",
+                  path, machine_name(head.e_machine, a), head.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64,
+                  machine_name(own.e_machine, b), own.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64);
+        goto done;
+    }
+    for (unsigned i = 0; i < head.e_phnum; i++)
+        if (fseeko(file, (off_t)(head.e_phoff + i * sizeof part), SEEK_SET) == 0 &&
+            fread(&part, sizeof part, 1, file) == 1 && part.p_type == PT_LOAD && needs < part.p_offset + part.p_filesz)
+            needs = part.p_offset + part.p_filesz;
+    if (fseeko(file, 0, SEEK_END) == 0)
+        size = (uint64_t)ftello(file);
+    if (size < needs || needs == 0)
+        rc = FAIL(
+            err, ST_CONFIG,
+            "%s: it is cut off: %llu bytes of at least %llu; was it copied whole? `trawl env build` makes it again",
+            path, (unsigned long long)size, (unsigned long long)needs);
+done:
+    if (file != NULL)
+        fclose(file);
+    if (self != NULL)
+        fclose(self);
+    return rc;
 }
 
 /* ---- what a library gives ---- */
@@ -282,7 +344,9 @@ static enum status load(struct library *library, struct error *err)
 
     if (loaded_path == NULL && (atexit(refuse_exit) != 0 || atexit(refuse_exit) != 0))
         return FAIL(err, ST_IO, "%s: no handler for the end of the process", library->path);
+    TRY(check_elf(library->path, err));
     loaded_path = mem_strdup(library->path);
+    crash_begin(loaded_path);
     handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
@@ -292,6 +356,7 @@ static enum status load(struct library *library, struct error *err)
                           "unknown here"
                         : "`trawl env build` makes a library of a game");
     }
+    crash_opened(loaded_path, handle);
     symbol = dlsym(handle, "trawl_env");
     if (symbol == NULL) {
         dlclose(handle);

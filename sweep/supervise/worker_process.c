@@ -4,6 +4,7 @@
 
 #include "base/os/clock.h"
 #include "base/text/words.h"
+#include "envs/plugin/crash.h"
 #include "envs/plugin/library.h"
 #include "sweep/launch/device_class.h"
 #include "sweep/launch/greeting.h"
@@ -178,7 +179,13 @@ static void explain_signal(const struct worker *w, int number, char *ret_how, si
     static const char uncaught[] = "terminate called ";
     char tail[WORKER_LOG_BYTES + 1], *said = NULL;
 
-    if (number == SIGABRT && worker_log_tail(w, tail) != NULL) {
+    if (worker_log_tail(w, tail) == NULL)
+        tail[0] = '\0';
+    if (strncmp(last_line(tail), CRASH_LINE, strlen(CRASH_LINE)) == 0) { /* which game it was, and where */
+        snprintf(ret_how, size, "%s", last_line(tail));
+        return;
+    }
+    if (number == SIGABRT && tail[0] != '\0') {
         said = last_line(tail);
         for (char *at = tail; (at = strstr(at, uncaught)) != NULL; at++)
             if (at == tail || at[-1] == '\n') {

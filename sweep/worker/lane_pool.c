@@ -5,6 +5,7 @@
 
 #include "base/os/clock.h"
 #include "base/os/machine.h"
+#include "base/os/pool.h"
 #include "study/setup/setup.h"
 #include "sweep/worker/lane.h"
 #include "sweep/worker/lane_messages.h"
@@ -127,14 +128,12 @@ bool lane_pool_is_idle(struct lane_pool *pool)
 
 /* ---- lanes ---- */
 
-/* Signals are the main thread's: the others start with all of them blocked. */
 static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg, const char *name)
 {
-    sigset_t all, old;
+    sigset_t old;
     int rc;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pool_block_signals(&old);
     rc = pthread_create(thread, NULL, fn, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc == 0)

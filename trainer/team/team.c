@@ -15,6 +15,7 @@
 #include "trainer/team/hosts.h"
 
 #include "base/os/clock.h"
+#include "base/os/pool.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -492,15 +493,13 @@ static void threads_end(struct team *team, size_t n)
         pthread_join(team->ranks[i].thread, NULL);
 }
 
-/* Signals belong to the program's own threads. */
 static enum status threads_begin(struct team *team, struct error *err)
 {
-    sigset_t all, old;
+    sigset_t old;
     size_t n = 0;
     int code = 0;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pool_block_signals(&old);
     for (; n < team->n && code == 0; n += code == 0) {
         code = pthread_create(&team->ranks[n].thread, NULL, rank_main, &team->ranks[n]);
         if (code == 0)

@@ -5,6 +5,7 @@
 #include "web/track/upload_priv.h"
 
 #include "base/os/clock.h"
+#include "base/os/pool.h"
 #include <signal.h>
 #include <time.h>
 
@@ -106,11 +107,10 @@ enum status uploader_check(const struct track_settings *settings, const char *st
 
 static enum status start(struct uploader *up, struct error *err)
 {
-    sigset_t all, before;
+    sigset_t before;
     int rc = 0;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pool_block_signals(&before);
     for (size_t i = 0; i < up->n_feeders && rc == 0; i++) {
         rc = pthread_create(&up->feeders[i].thread, NULL, feeder_main, &up->feeders[i]);
         up->feeders[i].started = rc == 0;

@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 #define CHECK_ENVS 7
-#define EXIT_DONE 99 /* of the child: all checks are done, without a fault; a game may end it with 0 */
+#define EXIT_DONE 99 /* of the child: all checks are done, without a fault */
+#define EXIT_REPORTED 90 /* and its own exit code: it has said why; below: a game has ended it */
 #define SPEED_AGENTS 1024
 #define LARGE_OBS 1000.0f /* a network learns badly from larger ones */
 #define LARGE_REWARD 1000.0f /* the same of the sums of rewards that it estimates */
@@ -343,10 +344,10 @@ static enum status wait_for(pid_t pid, const struct check *c, const char *game, 
     if (WIFSIGNALED(state))
         return FAIL(err, ST_NUMERIC, "env check: %s was killed by signal %d (%s) " AT_LAST_LINE, game, WTERMSIG(state),
                     strsignal(WTERMSIG(state)));
-    if (WEXITSTATUS(state) == 0)
-        return FAIL(err, ST_NUMERIC, "env check: %s ended the process by _exit() " AT_LAST_LINE, game);
-    if (WEXITSTATUS(state) != EXIT_DONE) /* which the child has reported */
-        return WEXITSTATUS(state) == 2 ? ST_CONFIG : ST_NUMERIC;
+    if (WEXITSTATUS(state) < EXIT_REPORTED) /* by exit(): with a line above that says so */
+        return FAIL(err, ST_NUMERIC, "env check: %s ended the process by exit() or _exit() " AT_LAST_LINE, game);
+    if (WEXITSTATUS(state) != EXIT_DONE)
+        return WEXITSTATUS(state) == EXIT_REPORTED + 2 ? ST_CONFIG : ST_NUMERIC;
     return ST_OK;
 }
 
@@ -368,7 +369,7 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
         if (rc != ST_OK)
             fprintf(stderr, "trawl: %s\n", failed.text);
         fflush(stdout);
-        _exit(rc == ST_OK ? EXIT_DONE : status_exit_code(rc));
+        _exit(rc == ST_OK ? EXIT_DONE : EXIT_REPORTED + status_exit_code(rc));
     }
     rc = wait_for(pid, c, game, err);
     if (!inherited)

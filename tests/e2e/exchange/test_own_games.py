@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 
@@ -220,7 +221,7 @@ _Static_assert(sizeof A == sizeof "b c" && sizeof D == sizeof "$HOME" && E == 2,
     assert not (folder / "broken.so").exists() and not [f for f in os.listdir(folder) if ".tmp." in f]
     fails("cannot be started", "env", "build", "apples.h", cwd=folder, env={**os.environ, "CC": "no-such-compiler"}, code=1)
     write(folder, "text.so", "not a library")
-    fails("cannot be loaded", "train", folder / "text.so")
+    fails("text.so: it is no shared library; `trawl env build` makes one", "train", folder / "text.so")
     (folder / "folder.so").mkdir()
     os.mkfifo(folder / "pipe.so")
     for name in ("folder", "pipe"):
@@ -233,6 +234,37 @@ _Static_assert(sizeof A == sizeof "b c" && sizeof D == sizeof "$HOME" && E == 2,
     fails("did you mean env.frameskip", "env", "check", "pong", "--env.frameskp", 2)
     fails("allowed is 1 to 60", "env", "check", "pong", "--env.frameskip", 99)
     fails("--settings", "env", "describe", "pong", "--settings", "0g")
+
+
+def test_files_of_other_machines_and_parts_of_files(folder):
+    """What the system's loader says of them is "No such file", or nothing: it dies."""
+    whole = new_game(folder).read_bytes()
+    other = 183 if whole[18] != 183 else 62  # aarch64, x86-64
+    for name, data, text in (("arm", whole[:18] + bytes([other, 0]) + whole[20:], "it is a library for %s, 64 bits, and this program is for" % {183: "aarch64", 62: "x86-64"}[other]),
+                             ("old", whole[:4] + b"\1" + whole[5:], "32 bits, and this program is for"),
+                             ("half", whole[:len(whole) // 2], "it is cut off: %d bytes of at least" % (len(whole) // 2)),
+                             ("head", whole[:30], "it is cut off"), ("word", whole[:3], "it is no shared library"), ("none", b"", "it is no shared library")):
+        (folder / (name + ".so")).write_bytes(data)
+        for words in (("train",), ("envs",), ("env", "check")):
+            fails([name + ".so: ", text], *words, name + ".so", cwd=folder)
+
+
+def test_a_crash_says_where(folder):
+    """A training has no controller that reports how it died: it does that itself, and a trial's reason has the same line."""
+    library = new_game(folder, "wild", ("state->apple_y++;", """state->apple_y++;
+    {
+        static int n;
+        if (__atomic_add_fetch(&n, 1, 5) > 500)
+            *(volatile int *)(settings->width * 3) = 1;
+    }"""))
+    done = subprocess.run([tap.TRAWL, "train", library, "-q", "--train.device", "cpu"], capture_output=True, text=True, timeout=tap.PATIENCE_S)
+    if "Sanitizer" in done.stderr: # it reports a crash itself
+        return
+    line = done.stderr.splitlines()[-1]
+    assert done.returncode == -signal.SIGSEGV and line.startswith("killed by signal 11 (Segmentation fault) in the game %s: `addr2line" % library.resolve()), done
+    config = write(folder, "s.ini", tap.SPACE + "[env]\nname = ./wild.so\n[train]\ndevice = cpu\n")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q", code=1)
+    equal([t["reason"].split(": `")[0] for t in show(folder / "s.db")["trials"]], ["the worker process died: " + line.split(": `")[0]])
 
 
 def library_of(folder, name, body):
@@ -275,7 +307,7 @@ def test_other_versions_and_tables_are_refused(folder):
     assert "was killed by signal" in text and "its log ends: no luck" in text, text
     assert said("envs", folder / "loud.so").startswith("trawl: %s: it needs" % (folder / "loud.so"))  # not what the game printed
     library = library_of(folder, "silent", "__attribute__((constructor)) static void die(void)\n{\n    __builtin_trap();\n}\n")
-    assert "its log is empty" in said("envs", library), said("envs", library)
+    assert "and was killed by signal" in said("envs", library), said("envs", library)
 
 
 def test_code_for_the_gpu(folder):
@@ -471,7 +503,12 @@ def test_exit_is_an_error(folder):
     fails("apples.so: the game ended the process by exit()", "env", "build", "apples.h", cwd=folder)
     fails("apples.so: the game ended the process by exit()", "env", "describe", library, code=1)
     library = new_game(folder, "quits", ("state->apple_y++;", "state->apple_y++; { extern void _exit(int); _exit(0); }"))
-    fails("quits.so ended the process by _exit()", "env", "check", library, code=1)
+    fails("quits.so ended the process by exit() or _exit() in the check after", "env", "check", library, code=1)
+    config = write(folder, "q.ini", tap.SPACE + "[env]\nname = ./quits.so\n[train]\ndevice = cpu\n")
+    run("sweep", config, "--store", folder / "q.db", "--name", "a", "--trials", 1, "-q", code=1)
+    equal([t["log_tail"] for t in show(folder / "q.db")["trials"]], [None])
+    library = new_game(folder, "quits3", ("state->apple_y++;", "state->apple_y++; { extern void _exit(int); _exit(3); }"))
+    fails("quits3.so ended the process by exit() or _exit() in the check after", "env", "check", library, code=1)
 
 
 def test_large_rewards_are_noted(folder):
@@ -492,7 +529,9 @@ def test_numbers_that_are_none_are_the_games(folder):
 
 def test_shapes_that_are_none_are_refused(folder):
     """By whatever reads the shape first: the description is as strict as the training."""
-    for i, (change, text) in enumerate(((("n_heads = 1;", "n_heads = 65;"), "65 action heads"), (("n_heads = 1;", "n_heads = 1 << 30;"), "action heads"),
+    for i, (change, text) in enumerate(((("n_heads = 1;", "n_heads = 65;"), "an action has 65 components, and at most 64 are trained; make one of several"),
+                                        (("n_heads = 1;", "n_heads = 1 << 30;"), "an action has 1073741824 components"),
+                                        (("ret_shape->obs_size = 3;", "{ static int n; ret_shape->obs_size = 3 + n++ % 2; }"), "its shape differs from call to call"),
                                         (("n_agents = 1;", "n_agents = 0;"), "0 agents"), (("n_agents = 1;", "n_agents = 100000;"), "100000 agents"),
                                         (("obs_size = 3;", "obs_size = 0;"), "0 observations"), (("head_sizes[0] = 3;", "head_sizes[0] = -3;"), "impossible shape"))):
         library = new_game(folder, "odd%d" % i, change, build=False).with_suffix(".so")
