@@ -467,7 +467,7 @@ void puf_log(Log *log, Dict *out) { dict_set(out, "score", log->score); dict_set
     equal(result["ep_length"], 3)
     # the game asks for a file that is not there, and crashes: the message names the file
     kept = (game / "drift.h").read_text()
-    write(game, "drift.h", kept.replace("env->num_agents = 1;", 'env->num_agents = 1 + (fgetc(fopen("resources/drift.bin", "rb")) == 0);'))
+    write(game, "drift.h", kept.replace("env->num_agents = 1;", 'env->num_agents = fopen("resources/drift.bin", "rb") ? 1 : (abort(), 0);'))
     fails("env", "build", game, code=2, says=["the game cannot open resources/drift.bin (from the folder %s): No such file" % folder.resolve(), "signal"], cwd=folder)
     write(game, "drift.h", kept)
     write(game, "drift.h", (game / "drift.h").read_text().replace("observations[0] = 0.5f;", "observations[0] = env->agents[0].observations[1] = 0.5f;"))
