@@ -67,7 +67,11 @@ static struct warp choose_warp(const struct gp_history *history, double limit)
         if (has_ended(t))
             scores[n++] = fmax(t->score, limit);
     }
-    return warp_of(scores, n);
+    struct warp ret = warp_of(scores, n);
+    for (size_t i = 0; i < all; i++)
+        if (has_ended(trial_at(history, i)))
+            warp_reaches(&ret, fmax(trial_at(history, i)->score, limit));
+    return ret;
 }
 
 bool observations_inside(const struct space *space, const double *x)

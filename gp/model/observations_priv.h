@@ -6,6 +6,7 @@
 /* Between scores and what models learn of them: warp.c. */
 struct warp {
     double middle, spread;
+    double last; /* distance of the farthest score on the side of the tail, as models see it */
     double tail; /* the side that is compressed: -1 low scores, 1 high ones; 0: none, scores are learned as they are */
 };
 double warp_to(const struct warp *warp, double score);
@@ -14,6 +15,7 @@ double warp_from(const struct warp *warp, double value);
 double warp_sd_to(const struct warp *warp, double score, double sd);
 double warp_sd_from(const struct warp *warp, double value, double sd);
 struct warp warp_of(double *scores, size_t n); /* sorts */
+void warp_reaches(struct warp *warp, double score); /* there is also this score */
 
 struct mean_ss {
     double n, mean, ss; /* count, mean, sum of squared deviations */

@@ -1,7 +1,8 @@
 /* warp.c - a monotone map of a study's scores that compresses a long tail, for the models: of losses that diverge, or of
  * returns that grow by factors, the tail decides mean and spread, and a Gaussian process sees no difference between all
  * others. With x = (score - median) / spread, z = x on the side of the shorter tail, and sign(x) ln(1 + |x|) on the
- * other, once that is TAILS times as long; the spread is the length of the shorter.
+ * other, once that is TAILS times as long; the spread is the length of the shorter. The way back is straight beyond the
+ * farthest score: there an interval of two spreads more would be a factor of e^2 at each.
  * Invariant: the unit of the score does not matter. */
 #include "gp/model/observations_priv.h"
 
@@ -24,7 +25,9 @@ double warp_from(const struct warp *w, double value)
 {
     if (w->tail == 0.0)
         return value;
-    double x = value * w->tail > 0.0 ? w->tail * expm1(fmin(fabs(value), VALUE_MAX)) : value;
+    double x = value, far = fmin(fabs(value), VALUE_MAX), seen = fmin(far, w->last);
+    if (value * w->tail > 0.0)
+        x = w->tail * (expm1(seen) + (far - seen) * exp(seen));
     return w->middle + w->spread * x;
 }
 
@@ -38,6 +41,11 @@ double warp_sd_from(const struct warp *w, double value, double sd)
     return w->tail == 0.0 ? sd : 0.5 * (warp_from(w, value + sd) - warp_from(w, value - sd));
 }
 
+void warp_reaches(struct warp *w, double score)
+{
+    w->last = fmax(w->last, w->tail * warp_to(w, score));
+}
+
 struct warp warp_of(double *scores, size_t n)
 {
     struct warp ret = {0};
@@ -49,5 +57,6 @@ struct warp warp_of(double *scores, size_t n)
     ret.spread = fmin(above, below);
     if (ret.spread > LEAST * fabs(ret.middle) && fmax(above, below) > TAILS * ret.spread)
         ret.tail = below > above ? -1.0 : 1.0;
+    warp_reaches(&ret, scores[ret.tail < 0.0 ? 0 : n - 1]);
     return ret;
 }

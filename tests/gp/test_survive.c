@@ -449,6 +449,25 @@ TEST(a_design_goes_on_where_nothing_learns)
     }
 }
 
+/* Ten scores with a long tail, whose other side is a thousandth of it, and runs far out since: what is expected and its
+ * intervals stay within some times the range that was seen. */
+TEST(intervals_of_a_long_tail_end_near_what_was_seen)
+{
+    struct space space = unit_space(3);
+    for (int side = -1; side <= 1; side += 2) {
+        struct rng r = rng_seed(25);
+        for (size_t i = 0; i < 40; i++) {
+            double x[3] = {rng_f64(&r), rng_f64(&r), rng_f64(&r)};
+            bool far = i % 5 == 1 || (i > 10 && x[0] > 0.6);
+            put(i, x, 3, GP_TRIAL_DONE, side * (far ? 90.0 * x[1] : 1e-4 * noise(&r)), exp(3.0 * x[2]));
+        }
+        INSIGHT in;
+        gp_beliefs_init(&in, &space, &(struct gp_history){.n = 40, .trials = trials});
+        for (size_t i = 0; i < 40; i++)
+            assert_true(in.beliefs[i].hi - in.beliefs[i].lo < 20.0 * 90.0);
+    }
+}
+
 TEST(a_tail_is_drawn_in_and_out_again)
 {
     struct rng r = rng_seed(22);
