@@ -31,6 +31,7 @@ struct pareto_search {
     size_t n_pending; /* pending groups that are believed */
     bool many; /* see pareto_search_init */
     struct model score, cost; /* factored, with the pending points */
+    double explained; /* see model_explained; of the score, without the pending points */
     struct model level[BELIEFS_LEVELS]; /* of the score, at several levels of noise: beliefs_learn */
     double weight[BELIEFS_LEVELS]; /* of each level; 1 in all */
     struct model ok; /* of 1 (worked) and -1 (failed), when has_ok */

@@ -424,6 +424,8 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
     s->many = many;
     THEN(rc, pareto_models_init(s, space, history, many ? PENDING_MAX_MANY : PENDING_MAX, smooth, fitted, err));
     THEN(rc, load_ok(s, fitted, err));
+    if (rc == ST_OK)
+        s->explained = model_explained(&s->score);
     THEN(rc, believe_pending(s, s->n_pending, err));
     if (rc == ST_OK) {
         s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;

@@ -48,14 +48,39 @@ double model_noise(const struct model *m, double mean, size_t own, double *ret_f
     return fmax(v, own < m->n_noise ? fmax(m->noise_min[own], MODEL_NOISE_FLOOR) : MODEL_NOISE_FLOOR);
 }
 
-/* The noise of each row that the factored model expects. */
-static void expect(struct model *m)
+/* The diagonal of K^-1. */
+static const double *precisions(const struct model *m)
 {
-    double *precision = m->row_v; /* the diagonal of K^-1 */
+    double *precision = m->row_v;
     memset(precision, 0, m->n * sizeof *precision);
     for (size_t i = 0; i < m->n; i++)
         for (size_t j = 0; j <= i; j++)
             precision[j] += m->inverse[i * m->ld + j] * m->inverse[i * m->ld + j];
+    return precision;
+}
+
+double model_explained(const struct model *m)
+{
+    double mean = 0.0, missed = 0.0, all = 0.0, runs = 0.0;
+    const double *precision = precisions(m);
+    for (size_t j = 0; j < m->n; j++) {
+        runs += m->runs[j];
+        mean += m->runs[j] * (m->y[j] + model_trend(m, m->x + j, m->ld));
+    }
+    for (size_t j = 0; j < m->n; j++) {
+        double by_model = m->alpha[j] / precision[j]; /* Rasmussen and Williams, formula 5.12 */
+        double by_mean = (m->y[j] + model_trend(m, m->x + j, m->ld) - mean / runs) * runs /
+                         fmax(runs - m->runs[j], MODEL_NOISE_FLOOR);
+        missed += m->runs[j] * by_model * by_model;
+        all += m->runs[j] * by_mean * by_mean;
+    }
+    return all > 0.0 ? 1.0 - missed / all : 0.0;
+}
+
+/* The noise of each row that the factored model expects. */
+static void expect(struct model *m)
+{
+    const double *precision = precisions(m);
     for (size_t j = 0; j < m->n; j++) {
         double noise = m->noise * m->share[j];
         double mean = noise * m->alpha[j], var = fmax(noise - noise * noise * precision[j], 0.0);

@@ -118,6 +118,9 @@ enum status model_learn_noise(struct model *model, struct error *err) MUST_USE;
  * says is taken for its own runs alone, so that few lucky ones do not count twice. ret_freedom (NULL: not wanted):
  * degrees of freedom. */
 double model_noise(const struct model *model, double mean, size_t own, double *ret_freedom);
+/* Share of the squared deviations from the mean that the model explains at rows that it does not know, each predicted
+ * from the others (the trend is that of all); below 0: it predicts worse than the mean. After model_factor. */
+double model_explained(const struct model *model);
 /* x (ld, n of them used) becomes K^-1 x; after model_factor. */
 void model_solve(struct model *model, double *x);
 /* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max), and factors again; after

@@ -293,6 +293,56 @@ TEST(a_field_narrows_like_the_model)
         assert_near(after[p], sd[p], 1e-8);
 }
 
+/* Each row is left out in turn and predicted by a model of the others with the same hyper-parameters. */
+TEST(what_it_explains_of_rows_that_it_does_not_know)
+{
+    struct space space = unit_space(3);
+    for (int noisy = 0; noisy < 2; noisy++) {
+        struct rows rows, others;
+        struct rng r = rng_seed(31);
+        AT_END(model_free) struct model m = {0};
+        double missed = 0.0, all = 0.0;
+        fill_rows(&rows, &space, N, 9);
+        rows.data.smooth = true;
+        for (size_t j = 0; j < N && noisy; j++) {
+            rows.mean[j] = noise(&r);
+            rows.ss[j] *= 100.0;
+        }
+        model_init(&m, &space, N);
+        model_set_data(&m, &rows.data);
+        model_fit(&m, 40, N);
+        OK(model_factor(&m, err));
+        double explained = model_explained(&m);
+        for (size_t out = 0; out < N; out++) {
+            AT_END(model_free) struct model left = {0};
+            double cross[N], mean, sd, plain = 0.0, runs = 0.0;
+            others = rows;
+            others.data = rows.data;
+            memmove(others.u + 3 * out, others.u + 3 * (out + 1), 3 * (N - 1 - out) * sizeof *others.u);
+            memmove(others.mean + out, others.mean + out + 1, (N - 1 - out) * sizeof *others.mean);
+            memmove(others.ss + out, others.ss + out + 1, (N - 1 - out) * sizeof *others.ss);
+            memmove(others.repeats + out, others.repeats + out + 1, (N - 1 - out) * sizeof *others.repeats);
+            others.data = (struct model_data){N - 1, others.u, others.mean, others.ss, others.repeats, NULL, true};
+            model_init(&left, &space, N - 1);
+            model_set_data(&left, &others.data);
+            for (size_t j = 0; j < N - 1; j++) { /* in the whole model's units */
+                left.y[j] = (others.mean[j] - m.y_mean) / m.y_sd;
+                plain += others.repeats[j] * left.y[j];
+                runs += others.repeats[j];
+            }
+            memcpy(left.theta, m.theta, sizeof left.theta);
+            OK(model_factor(&left, err));
+            model_predict(&left, rows.u + 3 * out, 1, cross, &mean, &sd);
+            double y = (rows.mean[out] - m.y_mean) / m.y_sd;
+            missed += rows.repeats[out] * (y - mean) * (y - mean);
+            all += rows.repeats[out] * (y - plain / runs) * (y - plain / runs);
+        }
+        print_message("# %g explained\n", explained);
+        assert_near(explained, 1.0 - missed / all, 1e-6);
+        assert_true(noisy ? explained < 0.3 : explained > 0.8);
+    }
+}
+
 TEST(it_learns)
 {
     struct space space = unit_space(3);

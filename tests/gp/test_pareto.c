@@ -229,7 +229,7 @@ TEST(design_phase)
         training(s.x, &score, &cost);
         add(s.x, GP_TRIAL_DONE, score, cost);
     }
-    assert_string_equal(ask(34).origin, "ehvi");
+    assert_string_equal(ask(35).origin, "ehvi"); /* an odd number: also where scores are not explained yet */
     end();
 }
 
@@ -322,7 +322,7 @@ TEST(one_and_many_dimensions)
             struct suggestion s = ask(k);
             add(s.x, GP_TRIAL_DONE, -(s.x[0] - 0.3) * (s.x[0] - 0.3), exp(s.x[dims[d] - 1]));
         }
-        assert_string_equal(ask(16).origin, "ehvi");
+        assert_string_equal(ask(17).origin, "ehvi"); /* an odd number: also where scores are not explained yet */
         end();
     }
 }
