@@ -8,6 +8,7 @@
 #define N_ASKED 256 /* of them, the best, are asked about until N_STARTS are open */
 #define N_STARTS 4 /* candidates that are polished */
 #define POLISH_FIRST 10 /* steps of every start */
+#define CLIMB_POINTS 0.75 /* for each parameter: slopes of fewer points are noise, and lead to corners */
 #define N_FINALISTS 2 /* starts that are polished */
 #define POLISH_EVALS 20
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
@@ -170,6 +171,8 @@ static void climb(struct search_state *h, struct candidate *c, int max_evals)
 {
     double lo[SPACE_MAX_DIM], hi[SPACE_MAX_DIM];
     struct candidate up = *c;
+    if ((double)h->s->score.n < CLIMB_POINTS * (double)h->s->space->dim)
+        return;
     for (size_t i = 0; i < h->s->space->dim; i++) {
         bool fixed = space_param_is_unordered(&h->s->space->params[i]);
         lo[i] = fixed ? up.u[i] : 0.0;

@@ -472,6 +472,28 @@ TEST(noise_is_not_followed_at_every_turn)
     }
 }
 
+/* Twenty points cannot tell slopes of forty parameters apart: proposals stay off the corners to which these lead. */
+TEST(few_points_of_many_parameters_lead_to_no_corner)
+{
+    struct space space = unit_space(40);
+    struct rng r = rng_seed(26);
+    size_t on_bound = 0, n = 0;
+    for (; n < 20; n++) {
+        double x[40];
+        for (size_t i = 0; i < 40; i++)
+            x[i] = rng_f64(&r);
+        put(n, x, 40, GP_TRIAL_DONE, -(x[3] - 0.4) * (x[3] - 0.4) - (x[7] - 0.6) * (x[7] - 0.6), exp(3.0 * x[0]));
+    }
+    for (int64_t k = 0; k < 4; k++) {
+        struct suggestion s = must(&space, (struct gp_history){.n = n, .trials = trials}, 21 + 2 * k);
+        assert_string_equal(s.origin, "ehvi");
+        for (size_t i = 0; i < 40; i++)
+            on_bound += s.x[i] == 0.0 || s.x[i] == 1.0;
+    }
+    print_message("# %zu of 160 coordinates on a bound\n", on_bound);
+    assert_true(on_bound < 16);
+}
+
 /* Ten scores with a long tail, whose other side is a thousandth of it, and runs far out since: what is expected and its
  * intervals stay within some times the range that was seen. */
 TEST(intervals_of_a_long_tail_end_near_what_was_seen)
