@@ -3,12 +3,9 @@
  * A made-up study of N finished trials over DIM parameters and PENDING running ones; at every repeat one more has ended
  * and a suggester that lives through them all is asked. The first call fits hyper-parameters, as after a resume. Prints
  * one JSON object; times are of this thread's CPU (the machine may be shared) and of the wall. */
-#include <time.h>
 
 #include <cblas.h>
 
-#include "base/base.h"
-#include "base/text/num.h"
 #include "base/rng.h"
 #include "gp/gp.h"
 

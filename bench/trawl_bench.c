@@ -1,6 +1,5 @@
 /* trawl_bench.c - trawl-bench: what measures Trawl and is no part of it. `trawl bench` measures games and training on a
  * machine. */
-#include "base/base.h"
 #include "bench/bench_commands.h"
 
 static const struct command {

@@ -9,14 +9,9 @@
  *         training, and the perf of 1024 episodes afterwards, played outside of the time. curve: perf over steps and
  *         seconds at CURVE_POINTS places. One JSON object. */
 
-#include "base/base.h"
-#include "base/os/clock.h"
-#include "base/config/config.h"
-#include "base/text/num.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/worker/session.h"
-#include "trainer/trainer.h"
 
 #define EPISODES 1024
 #define CURVE_POINTS 60

@@ -2,7 +2,6 @@
 #include "base/base.h"
 #include "envs/envs.h"
 
-#include "base/text/words.h"
 #include "generated/games.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

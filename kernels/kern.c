@@ -4,8 +4,6 @@
 #include "base/base.h"
 #include "kernels/kern_priv.h"
 
-#include "base/os/clock.h"
-
 #include <cblas.h>
 
 /* The backend of a kind; the reason why there is none in err. */

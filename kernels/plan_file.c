@@ -2,7 +2,6 @@
  * The file is a header and its rows, a row a key and its plan. Invariants: (1) a file is written whole or not at all
  * (base/os/file.h); (2) of a file that is not exactly what a process of the same `about` wrote, nothing is taken. */
 #include "kernels/plan_file.h"
-#include "base/base.h"
 
 #include "base/os/file.h"
 

@@ -4,9 +4,6 @@
 #include "base/base.h"
 #include "kernels/ranks_priv.h"
 
-#include "base/os/clock.h"
-
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 

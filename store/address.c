@@ -4,7 +4,6 @@
 #include "base/os/file.h"
 
 #include <ctype.h>
-#include <unistd.h>
 
 bool store_is_address(const char *path)
 {

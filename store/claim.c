@@ -6,8 +6,6 @@
  * it writes with its open lease, or it is a late result (store_lease_finish_late). */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-
 #define FORGET_S 86400 /* nodes that were killed leave their row for a day */
 #define STOOD_STILL_S 5 /* between two looks at silent nodes */
 #define SPARED_MAX_S 60 /* of sparing_s: whoever is slow at every look would spare silent nodes for ever */

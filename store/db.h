@@ -5,7 +5,6 @@
  * next reset; a column's until the next step or reset. */
 #pragma once
 
-#include "base/base.h"
 #include "store/postgres/pg.h"
 
 #include <sqlite3.h>

@@ -12,9 +12,6 @@
  * clock: until_ms is for people. A node's lease ends by until_ms and the database's clock (claim.c). */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-#include "base/text/words.h"
-
 static const char *const state_names[LEASE_STATES] = {"open", "reported", "expired", "returned"};
 
 const char *lease_state_name(enum lease_state state)

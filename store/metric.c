@@ -5,8 +5,6 @@
  * NULL and read back as NaN. */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-
 void store_names_clear(struct store *store)
 {
     for (size_t i = 0; i < store->n_names; i++)

@@ -5,10 +5,7 @@
  * positions count in them. */
 #include "store/store_priv.h"
 
-#include "base/text/strbuf.h"
-
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define ROWS_AT_A_TIME 500 /* PostgreSQL sends all rows of a statement at once */
 #define SQL_BYTES 8192

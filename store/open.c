@@ -9,12 +9,9 @@
  * WAL-reset bug). */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
 #include "base/os/file.h"
-#include "base/text/strbuf.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define CHECK_AT_OPEN_MAX_BYTES (256ll << 20)
 #define FOLD_PAGES 250

@@ -4,8 +4,6 @@
  * tracker's position past it (tracker.c). Rows about the study itself have trial_id 0. */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-
 static enum status insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json, struct error *err)
 {
     static const char what[] = "recording a row for the trackers";

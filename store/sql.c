@@ -4,8 +4,6 @@
  * the WAL from being checkpointed; (2) every SQLite failure becomes a status here and nowhere else. */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-
 #define STUDY_COLUMNS                                                                                                  \
     "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms, state, "     \
     "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s, lost_s, note, "      \

@@ -6,7 +6,6 @@
 #include "store/store.h"
 
 #include <sys/types.h>
-#include <time.h>
 
 #include "store/db.h"
 

@@ -1,9 +1,6 @@
 /* study.c - studies: created once, found by name, listed, counted. study_state.c has the later changes. */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-#include "base/text/words.h"
-
 void study_free(struct study *study)
 {
     if (study == NULL)

@@ -7,9 +7,6 @@
  * transaction. */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-#include "base/text/words.h"
-
 static const char *const state_names[STUDY_STATES] = {"running", "paused", "ended"};
 
 const char *study_state_name(enum study_state state)

@@ -4,11 +4,9 @@
  * store at any instant holds either the row or a position past it. */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
 #include "base/rng.h"
 
 #include <sys/random.h>
-#include <unistd.h>
 
 #define KEY_CHARS 8
 

@@ -9,9 +9,6 @@
  * points, checkpoint and outbox row of a finish are in one transaction; (3) number counts 0, 1, 2, ... in its study. */
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-#include "base/text/words.h"
-
 static const char *const state_names[TRIAL_STATES] = {"queued", "running", "done", "stopped", "failed", "lost"};
 
 const char *trial_state_name(enum trial_state state)

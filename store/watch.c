@@ -1,8 +1,6 @@
 /* watch.c - cheap queries of a reader that stays open while a sweep runs: did anything change, how far is a trial? */
 #include "store/store_priv.h"
 
-#include <unistd.h>
-
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err)
 {
     return store->pg != NULL

@@ -7,14 +7,10 @@
 #include "base/config/config.h"
 #include "base/os/file.h"
 #include "base/text/duration.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "study/version.h"
 #include "trainer/trainer.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 static void print_help(const struct cli *cli)
 {

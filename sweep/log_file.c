@@ -4,12 +4,8 @@
  * time. */
 #include "sweep/log_file.h"
 
-#include "base/os/clock.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #define LINE_MAX_BYTES 2400
 

@@ -1,8 +1,6 @@
 /* long_wait.c - see long_wait.h. */
 #include "sweep/long_wait.h"
 
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "base/text/duration.h"
 
 #define FIRST_S 60.0

@@ -1,7 +1,4 @@
 /* main.c - the program: finds the subcommand, runs it, prints its one error line and gives the exit code. */
-#include "base/base.h"
-#include "base/os/clock.h"
-#include "base/text/words.h"
 #include "envs/plugin/library.h"
 #include "store/store.h"
 #include "study/version.h"
@@ -12,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 struct command {
     const char *name, *summary;

@@ -7,15 +7,11 @@
  * for the request and ends the program when nobody asks for it any more. */
 #include "sweep/signals.h"
 
-#include "base/os/clock.h"
 #include "sweep/term.h"
 
-#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <time.h>
-#include <unistd.h>
 
 #define ONE_EVENT_S 2
 #define NAP_MS 100

@@ -4,7 +4,6 @@
 #include "sweep/term.h"
 
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #define DRAW_MAX 65536
 

@@ -3,8 +3,6 @@
 
 #include "tests/unit_test.h"
 
-#include <unistd.h>
-
 #define OK(call)                                                                                                       \
     do {                                                                                                               \
         struct error err_ = {0};                                                                                       \

@@ -49,6 +49,8 @@ ALSO = [
 ]
 # pairs of folders that include each other, and why
 CIRCLES = {
+    ("base", "base/os"): "base.h brings the clock, as what nearly every file needs",
+    ("base", "base/text"): "base.h brings growing strings, numbers and words, as what nearly every file needs",
     ("gp", "gp/model"): "the public face is one header",
     ("store", "store/postgres"): "a connection is part of its store, which the store's files use by one header",
     ("sweep/controller", "sweep/controller/trial"): "one event loop and its objects: a study has trials in flight",

@@ -17,10 +17,6 @@
 #include "base/hash.h"
 #include "trainer/trainer_priv.h"
 
-#include "base/os/clock.h"
-
-#include <pthread.h>
-
 #define WARM_QUEUED 3 /* plain, recorded, recorded with a profile */
 #define WARM_DIRECT 1
 #define WARM_AGAIN 1 /* others had the caches */

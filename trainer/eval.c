@@ -5,8 +5,6 @@
  * episode that is unfinished then counts with what it has. Every game weighs the same: a mean is the mean of the games'
  * means, and its standard error comes from their spread. Invariant: nothing of the training state is touched but
  * scratch. */
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "trainer/acting.h"
 
 #include <inttypes.h>

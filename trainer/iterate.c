@@ -9,8 +9,6 @@
  * over; (3) the first run of a piece is not recorded, so that libraries load what they need. */
 #include "trainer/trainer_priv.h"
 
-#include "base/os/clock.h"
-
 #include <inttypes.h>
 
 #define PROFILE_FIRST 2 /* the first iteration with a profile: the pieces have run and been recorded */

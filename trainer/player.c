@@ -1,9 +1,6 @@
 /* player.c - one game played by a checkpoint's policy, a decision at a time, to be watched.
  * It is a trainer of the least size (no rollout worth the name, no minibatch) that gets the weights alone.
  * Invariant: same checkpoint, seed and choice of greedy, same game. */
-#include "base/base.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
 #include "trainer/acting.h"
 
 struct player {

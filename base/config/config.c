@@ -3,8 +3,6 @@
  * has been checked against the present tables. */
 #include "base/config/config_priv.h"
 
-#include "base/text/words.h"
-
 #include <ctype.h>
 
 struct config *config_create(void)

@@ -2,8 +2,6 @@
  * against a value or a config. */
 #include "base/config/config_priv.h"
 
-#include "base/text/num.h"
-
 #define AND " and "
 #define OR " or "
 

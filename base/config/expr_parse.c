@@ -3,8 +3,6 @@
  * overflow: nodes, names and nesting are bounded. */
 #include "base/config/expr_priv.h"
 
-#include "base/text/num.h"
-
 #include <ctype.h>
 
 #define DEPTH_MAX 64

@@ -3,9 +3,6 @@
  * wrong one is reported. */
 #include "base/config/config_priv.h"
 
-#include "base/text/num.h"
-#include "base/text/words.h"
-
 /* Up to CONFIG_KEY_MAX bytes: the known key nearest to a misspelt one, or "" if nothing is near. A key in the right
  * section counts as nearer than the same word in another one. */
 static void config_nearest(const struct config *config, const char *key, char *ret_key)

@@ -3,9 +3,6 @@
  * winning entry and checked against the parameter's option. */
 #include "base/config/config_priv.h"
 
-#include "base/text/num.h"
-#include "base/text/words.h"
-
 #define FIELDS "type, distribution, min, max, step, mean, scale, values, ordered, freeze, when"
 
 static const char *const field_names[] = {"type",  "distribution", "min",     "max",    "step", "mean",

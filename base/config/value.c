@@ -1,9 +1,6 @@
 /* value.c - texts of option values: parsing, ranges and our own spelling. */
 #include "base/config/config_priv.h"
 
-#include "base/text/num.h"
-#include "base/text/words.h"
-
 #include <ctype.h>
 #include <strings.h>
 

@@ -4,8 +4,6 @@
 #include "base/config/config_priv.h"
 
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
 
 static bool same_section(const struct config *config, size_t a, size_t b)
 {

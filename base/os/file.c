@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #define TEMP ".tmp."
 #define LEFT_S 60 /* a temporary file of a process that has ended is removed from this age on */

@@ -7,7 +7,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define PROBE_AFTER_S 5 /* without a byte: is the peer's machine still there? */
 #define PROBES 5

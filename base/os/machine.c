@@ -1,10 +1,7 @@
 /* machine.c - cores, memory and the processor's name, from Linux. */
 #include "base/os/machine.h"
 
-#include "base/os/clock.h"
-
 #include <sched.h>
-#include <unistd.h>
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define GROUP_MAX 1024

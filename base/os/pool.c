@@ -12,19 +12,16 @@
  * lost; (4) the kernel compares the word once more before it puts a thread to sleep. */
 #include "base/os/pool.h"
 
-#include "base/os/clock.h"
 #include "base/os/machine.h"
 #include "base/mem.h"
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define POOL_THREADS_MAX 1024
 #define POOL_SPINS 400 /* pauses of 20 to 70 ns: longer than the gap between the jobs of a rollout */

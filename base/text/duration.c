@@ -1,8 +1,6 @@
 /* duration.c - durations as people type them, and as short texts. */
 #include "base/text/duration.h"
 
-#include "base/text/num.h"
-
 bool parse_seconds(const char *text, double *ret_s)
 {
     static const struct {

@@ -1,10 +1,6 @@
 /* human.c - numbers, times and durations as text for people; nothing here depends on the locale. */
 #include "base/text/human.h"
 
-#include "base/text/num.h"
-
-#include <time.h>
-
 const char *text_fixed(double value, int decimals, char buf[HUMAN_TEXT_MAX])
 {
     static const double powers[] = {1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};

@@ -3,8 +3,13 @@
  * becomes a decimal exponent ("2.3M" is exactly 2.3e6), and then strtod turns the digits into a double. */
 #include "base/text/num.h"
 
+#include <errno.h>
 #include <float.h>
 #include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define CLEAN_MAX 128 /* longer numbers are not ours */
 #define EXPONENT_MAX 1000 /* beyond it 128 digits are 0 or no int64_t */

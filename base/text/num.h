@@ -1,7 +1,9 @@
 /* num.h - numbers to text and back, always with a decimal point whatever the locale says; sorting. */
 #pragma once
 
-#include "base/base.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define NUM_TEXT_MAX 32
 

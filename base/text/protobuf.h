@@ -5,7 +5,6 @@
 #include <endian.h>
 
 #include "base/base.h"
-#include "base/text/strbuf.h"
 
 static inline void pb_varint(struct strbuf *m, uint64_t x)
 {

@@ -2,6 +2,8 @@
 #include "base/text/words.h"
 
 #include <ctype.h>
+#include <stdint.h>
+#include <string.h>
 
 size_t word_distance(const char *a, const char *b)
 {

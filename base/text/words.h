@@ -1,7 +1,8 @@
 /* words.h - texts that people write: the distance between two words ("did you mean"), and UTF-8. */
 #pragma once
 
-#include "base/base.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 #define WORD_MAX 96 /* bytes of a word that are compared; the rest is ignored */
 

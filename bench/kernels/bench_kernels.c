@@ -2,7 +2,6 @@
  * and flops would take at the rates of one large copy and one large matrix product, measured in the same run.
  * A device that records runs an operation many times in one graph, between two marks of its own clock: what is timed is
  * what the operation costs inside a recorded loop. Elsewhere it is called as often, directly. */
-#include "base/base.h"
 #include "bench/kernels/kernel_bench_ops.h"
 
 #include "bench/bench_commands.h"

@@ -17,7 +17,6 @@
  *   wide           30 parameters, of which 8 matter for the score and three for the cost
  *   whole          2 whole numbers, 480 points, much noise
  * Invariant: truth is the mean of draw over the trials that do not fail. */
-#include "base/base.h"
 #include "bench/sweep/problem.h"
 
 #define TAU 6.283185307179586

@@ -7,10 +7,8 @@
  *   branches                    [{x, score, cost}, ...]         of the latest trial
  *   end                         the study's measures as JSON, as of `trawl-bench sweep --json`
  * A request that cannot be met is answered "error TEXT" and ends the program. */
-#include "base/base.h"
 #include "bench/sweep/play.h"
 
-#include "base/text/num.h"
 #include "bench/bench_commands.h"
 #include "base/text/json.h"
 #include "gp/gp_priv.h"

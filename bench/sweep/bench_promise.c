@@ -4,7 +4,6 @@
  * GP_PROMISE_SEEDS of them lie in the interval that was stated? And how good is the front that is shown, by the true
  * values of its members?
  * Invariant: fresh runs come from a stream that the study has never drawn from. */
-#include "base/base.h"
 #include "bench/bench_commands.h"
 #include "bench/sweep/known.h"
 

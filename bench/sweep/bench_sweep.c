@@ -1,11 +1,9 @@
 /* bench_sweep.c - `trawl-bench sweep`: how fast a method's front comes near the best known one, on problems of which
  * the truth is known; `trawl-bench front`: the dense search that makes those fronts.
  * Invariant: a problem whose data are not there is skipped with a warning, never silently. */
-#include "base/base.h"
 #include "bench/sweep/play.h"
 
 #include "base/os/file.h"
-#include "base/text/words.h"
 #include "bench/bench_commands.h"
 #include "base/text/json.h"
 #include "gp/gp.h"

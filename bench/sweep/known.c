@@ -5,7 +5,6 @@
 #include "bench/sweep/known.h"
 
 #include "base/os/file.h"
-#include "base/text/num.h"
 
 #define DESIGN_N 4096 /* random points that give the reference */
 #define BATCH 4096

@@ -5,7 +5,6 @@
  * normalisations are folded into what follows them.
  * Score: accuracy in points, noise of sd 1. Cost: seconds, noise of 5 %. Integers: epoch, batch, layers, units.
  * Invariant: weights are read-only after open; work memory lives for one call. */
-#include "base/base.h"
 #include "bench/sweep/problem.h"
 
 #include <cblas.h>

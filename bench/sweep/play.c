@@ -7,9 +7,6 @@
 #include "bench/sweep/play.h"
 #include "gp/gp_priv.h"
 
-#include "base/os/clock.h"
-#include "base/text/num.h"
-
 #define UNSEEN 20 /* draws that judge the recommended point */
 #define APART 1.1 /* as in study/space/branches.c */
 

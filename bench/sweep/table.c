@@ -14,7 +14,6 @@
  *   the truth is the exact mean of that over the runs that do not fail
  *   the cost  is start + exp(const + linear u + u' quadratic u), noise of sd in the log
  * Invariant: read-only after open. */
-#include "base/base.h"
 #include "bench/sweep/problem.h"
 
 #include "base/os/file.h"

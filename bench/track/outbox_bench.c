@@ -6,10 +6,7 @@
  * made of that line's text, and both go into the store, as sweep/controller/trial/flight.c does it: those that wait
  * when the controller looks go in one transaction, so with one in each it is not busy and with 64 it is as busy as it
  * can be. Making the line is the worker's and is not counted. Prints one line of JSON for each way. */
-#include <time.h>
 
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "sweep/controller/trial/reports.h"

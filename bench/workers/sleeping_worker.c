@@ -2,17 +2,13 @@
  * half and one and a half (or 1 -+ SPREAD / 2), and reports on the way as a real one does; as many trials at a time as the
  * controller gives it lanes. For many workers, or many lanes, beside one controller.
  * usage: sleeping_worker SECONDS [SPREAD] */
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "study/setup/sweep_settings.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/proto.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #define LOOK_MS 200
 #define WAITING_MAX (4 * SWEEP_LANES_MAX)

@@ -9,8 +9,6 @@
 #include "envs/gym/gym_batch.h"
 #include "envs/gym/gym_helper.h"
 
-#include <pthread.h>
-
 #define SHAPES_MAX 64 /* by settings; asking for one starts a process */
 #define REFUSED_S 10.0 /* a refusal stands for this long: a sweep asks for thousands of points, one after another */
 #define DESCRIPTION_BYTES 16384

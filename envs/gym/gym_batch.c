@@ -4,7 +4,6 @@
  * rows of a range are written by us between an answer and the next command, and by a helper between a command and its
  * answer; (3) after the first failure no helper is asked again. */
 #include "envs/gym/gym_batch.h"
-#include "base/base.h"
 
 #include "base/os/machine.h"
 #include "envs/envs.h"
@@ -14,7 +13,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define END_PATIENCE_S 2.0 /* for closing environments */
 

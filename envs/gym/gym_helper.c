@@ -5,7 +5,6 @@
 #include "envs/gym/gym_helper.h"
 #include "base/base.h"
 
-#include "base/os/clock.h"
 #include "base/os/environment.h"
 
 #include <fcntl.h>
@@ -17,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define FD_ABOVE 10 /* descriptors of ours are above those that the helper gets */
 #define TEXT_BYTES 8192

@@ -2,14 +2,11 @@
 #include "envs/plugin/child.h"
 #include "base/base.h"
 
-#include "base/os/clock.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define ANSWER_MAX (4u << 20)
 #define LOG_BYTES 600

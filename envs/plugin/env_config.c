@@ -6,8 +6,6 @@
 #include "envs/gym/gym.h"
 #include "envs/plugin/library.h"
 
-#include <unistd.h>
-
 struct game_common {
     char name[OPT_STR_MAX];
 };

@@ -5,7 +5,6 @@
 #include "base/base.h"
 
 #include "base/hash.h"
-#include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/crash.h"
@@ -14,10 +13,8 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SETTINGS_MAX (1u << 20)
 #define KEY_MAX 63

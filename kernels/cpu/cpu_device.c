@@ -3,7 +3,6 @@
  * allocates. */
 #include "kernels/cpu/cpu_priv.h"
 
-#include "base/os/clock.h"
 #include "base/os/machine.h"
 
 #include <cblas.h>

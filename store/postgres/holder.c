@@ -1,7 +1,6 @@
 /* holder.c - which controller has a study. A file has one controller, which has all studies; in PostgreSQL each study
  * has a lock of its own, so that several controllers share a database.
  * Invariant: whoever changes a study as its controller holds its lock, from before it reads the study's rows. */
-#include "base/base.h"
 #include "store/store_priv.h"
 
 #define LOCKS                                                                                                          \

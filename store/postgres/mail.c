@@ -3,10 +3,7 @@
  *
  * Invariants: (1) a request is marked as taken before it is carried out: a controller that dies in between leaves it,
  * and its successor does not carry it out again; (2) a client that waits no more removes its request first. */
-#include "base/base.h"
 #include "store/store_priv.h"
-
-#include "base/os/clock.h"
 
 #define LOOK_S 0.5 /* without a hint */
 

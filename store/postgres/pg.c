@@ -9,10 +9,6 @@
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-
-#include <unistd.h>
-
 #define PATIENCE_S 10 /* for a server, where the store's owner does not wait */
 #define FIRST_PAUSE_US 100000
 #define LAST_PAUSE_US 1000000

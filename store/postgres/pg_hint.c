@@ -5,8 +5,6 @@
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
-
 #include <poll.h>
 
 static const char *const channels[STORE_HINTS] = {"trawl_trials", "trawl_results", "trawl_mail", "trawl_answers"};

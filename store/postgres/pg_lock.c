@@ -8,11 +8,9 @@
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
-#include "base/os/clock.h"
 #include "base/hash.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #define LOOK_US 500000
 #define OLD_SESSION_TRIES 50 /* to end a session that this controller lost */

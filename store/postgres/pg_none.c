@@ -1,6 +1,5 @@
 /* pg_none.c - in the place of store/postgres/ where Trawl is built without libpq: addresses are refused. What needs a
  * connection is never called, and not there (PG_ONLY). */
-#include "base/base.h"
 #include "store/postgres/pg.h"
 
 enum status pg_address_check(const char *address, struct error *err)

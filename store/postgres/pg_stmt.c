@@ -5,8 +5,6 @@
 #include "store/postgres/pg_priv.h"
 #include "store/store_priv.h"
 
-#include "base/text/num.h"
-
 #include <endian.h>
 
 #define VALUES_MAX 64

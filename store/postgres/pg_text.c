@@ -1,9 +1,5 @@
 /* pg_text.c - texts on their way to PostgreSQL: statements from SQLite's dialect, values as UTF-8. */
-#include "base/base.h"
 #include "store/postgres/pg.h"
-
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 
 #include <ctype.h>
 

@@ -7,7 +7,6 @@
  * A lock file can be removed under its owner, and the next program would lock a new one. The owner therefore also binds
  * an abstract socket, named by the store's directory and name, which nobody can remove; it ends with the process,
  * too. */
-#include "base/base.h"
 #include "store/store_priv.h"
 
 #include "base/os/file.h"
@@ -17,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #define LOCK_TRIES 20
 #define LOOK_TRIES 3 /* a process that only checks (store_file_is_held) holds the lock for microseconds */

@@ -6,7 +6,6 @@
  * keeps its name; it shows in time and size, which only folding the log changes. Copies are made by SQLite's backup of
  * the open connection, which also reads a file without a name. A copy is written beside its name and gets the name when
  * it is whole. */
-#include "base/base.h"
 #include "store/store_priv.h"
 
 #include "base/os/file.h"
@@ -14,8 +13,6 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
-#include <unistd.h>
 
 #define COPY_TRIES 100 /* for a step that meets a lock, 50 ms apart */
 #define COPY_WAIT_US 50000

@@ -4,8 +4,6 @@
 #include "base/os/file.h"
 #include "base/text/json.h"
 
-#include <unistd.h>
-
 /* An SQLite code: SQLITE_OK when all statements are carried out. */
 static int run_script(sqlite3 *db, const char *sql, const double *numbers, size_t n)
 {

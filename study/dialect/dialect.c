@@ -3,7 +3,6 @@
  * beats every default; (3) nothing that changes what is trained is dropped without an error. */
 #include "study/dialect/dialect.h"
 
-#include "base/text/num.h"
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
 

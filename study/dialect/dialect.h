@@ -9,9 +9,7 @@
  * borrowed. */
 #pragma once
 
-#include "base/base.h"
 #include "base/config/config.h"
-#include "base/text/strbuf.h"
 
 /* Bits: a row may belong to both versions. */
 enum dialect_version { DIALECT_NONE = 0, DIALECT_3 = 1, DIALECT_4 = 2, DIALECT_BOTH = 3 };

@@ -1,7 +1,5 @@
 /* dialect_map.c - the part of PufferLib's dialect that needs more than a row: agents, memory, seeds, batches, sweeps.
  * Each function sees the entries under PufferLib's names, with the version's defaults among them. */
-#include "base/base.h"
-#include "base/text/num.h"
 #include "study/dialect/dialect.h"
 
 #include <strings.h>

@@ -1,5 +1,4 @@
 /* dialect_report.c - the report on a config of PufferLib's: one message with all that was done, or one error. */
-#include "base/base.h"
 #include "study/dialect/dialect.h"
 
 #include <stdarg.h>

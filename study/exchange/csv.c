@@ -1,6 +1,5 @@
 /* csv.c - reads CSV. */
 #include "study/exchange/csv.h"
-#include "base/text/strbuf.h"
 
 #define COLUMNS_MAX 4096
 

@@ -4,9 +4,6 @@
 
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/exchange/event_file.h"
 #include "study/view/study_view.h"
 

@@ -6,13 +6,10 @@
  * record) or 5 a Summary, which repeats 1 Value: 1 tag (text), 2 number (float). */
 #include "study/exchange/event_file.h"
 #include "base/text/protobuf.h"
-#include "base/text/strbuf.h"
 
 #include <endian.h>
 #include <fcntl.h>
 #include <float.h>
-#include <time.h>
-#include <unistd.h>
 
 #define EVENT_VERSION "brain.Event:2"
 #define EVENT_MAX_BYTES (1u << 20)

@@ -2,12 +2,7 @@
 #include "study/exchange/optuna.h"
 
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
-
-#include <time.h>
 
 #define SQL_MAX_BYTES (1u << 30)
 

@@ -2,7 +2,6 @@
  * columns as far as they are read here). A parameter is kept as a number, which is the index of its choice where its
  * distribution is categorical. */
 #include "study/exchange/optuna_read.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 
 #define LIST_MAX 2000

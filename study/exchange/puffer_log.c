@@ -2,7 +2,6 @@
  * {"train": {"learning_rate": 0.01, ...}, "vec": {...}, ..., "env_name": "breakout", "metrics": {"agent_steps": [...],
  * "uptime": [...], "env/score": [...], ...}}; while the run lasts "metrics" is empty or missing. */
 #include "study/exchange/puffer_log.h"
-#include "base/text/strbuf.h"
 #include "study/dialect/dialect.h"
 
 #include <strings.h>

@@ -2,7 +2,6 @@
  * makes no front and no hypervolume. Where there is no belief, its run. Pure; any thread. */
 #pragma once
 
-#include "base/base.h"
 #include "gp/gp.h"
 
 struct study_view;

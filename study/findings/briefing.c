@@ -3,11 +3,6 @@
 
 #include "base/text/duration.h"
 #include "base/text/human.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/resume_command.h"
 #include "study/view/study_view.h"
 

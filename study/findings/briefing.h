@@ -3,7 +3,6 @@
  * it reads a view with advice (study_view_advise). Any thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "study/findings/believed.h"
 #include "study/findings/gain.h"

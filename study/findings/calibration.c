@@ -3,8 +3,6 @@
  * Invariant: nothing that ended after a fresh run was queued is known to the models that predict it. */
 #include "study/findings/calibration.h"
 
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 
 static bool has_ended(const struct study_view *v, size_t i, int64_t by_ms)

@@ -3,10 +3,6 @@
  * attained is its believed front: one lucky run attains nothing. */
 #include "study/findings/comparison.h"
 
-#include "base/config/config.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/view/promise.h"
 #include "study/setup/setup.h"

@@ -3,7 +3,6 @@
  * borrows its views, which need advice, and owns the rest; any thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "gp/gp.h"
 

@@ -3,10 +3,6 @@
  * that is found takes its trials out, and the next is sought in the rest. */
 #include "study/findings/failures.h"
 
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 
 #include <gsl/gsl_cdf.h>

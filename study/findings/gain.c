@@ -4,8 +4,6 @@
  * does not start again. From then on the monotonic clock counts. */
 #include "study/findings/gain.h"
 
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/view/study_view.h"
 

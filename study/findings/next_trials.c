@@ -3,7 +3,6 @@
 #include "study/findings/next_trials.h"
 
 #include "base/text/human.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/space/trial_check.h"

@@ -2,7 +2,6 @@
  * controller would make them now. Pure but for the study's config, which the view parses once. */
 #pragma once
 
-#include "base/base.h"
 #include "gp/gp.h"
 
 struct setup;

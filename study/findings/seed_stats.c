@@ -2,7 +2,6 @@
  * normal sample; the interquartile mean, which one run that failed to learn does not move, is resampled. */
 #include "study/findings/seed_stats.h"
 
-#include "base/text/num.h"
 #include "base/rng.h"
 
 #include <gsl/gsl_cdf.h>

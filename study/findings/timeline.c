@@ -8,10 +8,7 @@
 #include "study/findings/timeline.h"
 
 #include "base/text/duration.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
-
-#include <time.h>
 
 #define PAUSE_MS 10000
 #define BAR 38 /* fits with the numbers into 80 columns */

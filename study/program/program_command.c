@@ -2,8 +2,6 @@
 #include "study/program/program_command.h"
 
 #include "base/config/config.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "study/program/program_settings.h"
 
 #include <ctype.h>

@@ -3,9 +3,6 @@
 #include "study/program/program_settings.h"
 
 #include "base/config/config.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "envs/envs.h"
 
 #include <ctype.h>

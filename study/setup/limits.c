@@ -2,8 +2,6 @@
 #include "study/setup/limits.h"
 
 #include "base/text/duration.h"
-#include "base/text/num.h"
-#include "base/text/words.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 

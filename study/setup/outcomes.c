@@ -2,9 +2,6 @@
 #include "study/setup/outcomes.h"
 
 #include "base/config/config.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "store/store.h"
 
 #define PREFIX "sweep.limit."

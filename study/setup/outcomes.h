@@ -3,7 +3,6 @@
  * trial's row in the store has those that its study needs. Plain values; any thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "gp/gp.h"
 

@@ -3,13 +3,8 @@
  * only in the overrides and in having no sweep sections. */
 #include "study/setup/setup.h"
 
-#include "base/config/config.h"
 #include "base/text/duration.h"
 #include "base/os/file.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "envs/envs.h"
 #include "envs/plugin/env_config.h"
 #include "envs/plugin/library.h"
 #include "envs/gym/gym.h"

@@ -2,7 +2,6 @@
  * thread and read by any once it is finished. A wrong value is ST_CONFIG with file and line. */
 #pragma once
 
-#include "base/base.h"
 #include "base/config/opt.h"
 #include "base/text/json.h"
 #include "study/dialect/dialect.h"

@@ -1,11 +1,9 @@
 /* branches.c - see branches.h. */
 #include "study/space/branches.h"
 
-#include "gp/gp.h"
 #include "study/setup/outcomes.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
-#include "trainer/trainer.h"
 
 #define APART 1.1 /* ratio of neighbours, at least: nearer ones would teach little */
 

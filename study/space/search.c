@@ -2,18 +2,13 @@
  * against their options, as what gp/ searches. */
 #include "study/space/search.h"
 
-#include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/text/num.h"
 #include "base/rng.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "study/program/program_command.h"
 #include "study/space/search_depends.h"
 #include "study/setup/setup.h"
 #include "study/space/trial_check.h"
 #include "study/version.h"
-#include "trainer/trainer.h"
 
 #define LEGAL_TRIES 20000 /* at a microsecond each */
 #define NAMES_MAX_BYTES 2000 /* of a message */

@@ -2,7 +2,6 @@
  * one); options are borrowed from the tables. Reading is free for any thread. An impossible range is ST_CONFIG. */
 #pragma once
 
-#include "base/base.h"
 #include "gp/gp.h"
 #include "study/games/sweep_envs.h"
 #include "study/setup/outcomes.h"

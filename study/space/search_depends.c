@@ -3,10 +3,7 @@
  * space becomes conditional on it. */
 #include "study/space/search_depends.h"
 
-#include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
 #include "study/space/search.h"
 #include "study/space/search_expr.h"
 #include "study/setup/setup.h"

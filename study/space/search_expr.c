@@ -2,10 +2,7 @@
  * Invariant: a bound expression has a value for each of its names at every point. */
 #include "study/space/search_expr.h"
 
-#include "base/config/config.h"
 #include "base/config/expr.h"
-#include "base/text/num.h"
-#include "gp/gp.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"
 

@@ -1,8 +1,5 @@
 /* search_json.c - a search space and its points as JSON, in the store and in listings. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/words.h"
-#include "gp/gp.h"
 #include "study/space/search.h"
 
 static const char *const scale_names[] = {

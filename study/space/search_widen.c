@@ -3,9 +3,6 @@
  * their order, new choices come last. */
 #include "study/space/search_widen.h"
 
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
 #include "study/space/search.h"
 
 #define INSTEAD                                                                                                        \

@@ -3,15 +3,11 @@
  * Invariant: `now` differs from `base` only by what trial_check_set has put there since the last reset. */
 #include "study/space/trial_check.h"
 
-#include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/rng.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
 #include "study/space/search.h"
 #include "study/space/search_expr.h"
 #include "study/setup/setup.h"
-#include "trainer/trainer.h"
 
 #define SECTIONS SETUP_TRIAL_TABLES
 #define UNUSED_TRIES 4000 /* points with a value, at a microsecond each */

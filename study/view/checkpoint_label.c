@@ -9,12 +9,9 @@
 #include "study/view/checkpoint_label.h"
 
 #include "base/os/file.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/version.h"
 #include "trainer/trainer.h"
-
-#include <time.h>
 
 #define OF "; checkpoint of "
 #define BY "; made by "

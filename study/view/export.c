@@ -2,15 +2,10 @@
  * bytes. */
 #include "study/view/export.h"
 
-#include "base/config/config.h"
 #include "base/os/file.h"
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/program/program_command.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 

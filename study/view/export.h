@@ -1,7 +1,6 @@
 /* export.h - the trial that a rule picks, and its config as a file. Reads only; any thread. */
 #pragma once
 
-#include "base/base.h"
 #include "study/view/promise.h"
 
 struct gp_picked;

@@ -1,8 +1,6 @@
 /* insight_text.c - what the models conclude about a study, for `trawl show`: the importance of each parameter, bounds
  * at which the front lies. Text goes to stdout, scores in the study's own direction. */
 #include "study/view/insight_text.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
 #include "study/view/promise.h"
 #include "study/view/resume_command.h"
 #include "study/view/study_insight.h"

@@ -1,7 +1,6 @@
 /* promise.h - what fresh runs of a trial's config are expected to give. Plain values and pure functions; any thread. */
 #pragma once
 
-#include "base/base.h"
 #include "study/space/search.h"
 
 struct gp_belief;

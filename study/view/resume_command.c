@@ -1,8 +1,6 @@
 /* resume_command.c - the command that continues a study: the limit that ended it has to be raised. */
 #include "study/view/resume_command.h"
-#include "base/base.h"
 
-#include "base/text/strbuf.h"
 #include "study/view/study_view.h"
 
 static void add_time(struct strbuf *out, double seconds)

@@ -3,7 +3,6 @@
 #include "study/view/study_insight.h"
 
 #include "base/config/opt.h"
-#include "base/text/num.h"
 #include "base/rng.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"

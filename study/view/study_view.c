@@ -4,11 +4,9 @@
 #include "study/view/study_view.h"
 
 #include "base/text/duration.h"
-#include "base/text/num.h"
 #include "study/program/program_settings.h"
 #include "study/view/promise.h"
 #include "study/setup/setup.h"
-#include "trainer/trainer.h"
 
 #define COST_MIN 1e-6 /* a run too short for the clock */
 #define POINTS_BLOCK 64

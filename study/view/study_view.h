@@ -4,8 +4,6 @@
  * study's unit; gp_trial.score and gp_belief.score are higher-is-better, and study_view_score turns them back. */
 #pragma once
 
-#include "base/base.h"
-#include "gp/gp.h"
 #include "store/store.h"
 #include "study/games/rounds.h"
 #include "study/space/search.h"

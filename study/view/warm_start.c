@@ -7,12 +7,7 @@
  * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
 #include "study/view/warm_start.h"
 
-#include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"

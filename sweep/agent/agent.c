@@ -2,7 +2,6 @@
  * to it, stops it, and hands its result to that thread. It never waits for the network. */
 #include "sweep/agent/agent.h"
 
-#include "base/os/clock.h"
 #include "study/program/program_command.h"
 #include "sweep/agent/agent_job.h"
 #include "sweep/agent/agent_settings.h"
@@ -10,9 +9,6 @@
 #include "sweep/program/program_run.h"
 #include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
-
-#include <time.h>
-#include <unistd.h>
 
 #define LOOK_NS 20000000
 

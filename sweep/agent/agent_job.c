@@ -4,11 +4,8 @@
  * be sent again. */
 #include "sweep/agent/agent_job.h"
 
-#include "base/os/clock.h"
 #include "sweep/agent/spool.h"
 #include "web/http/http.h"
-
-#include <time.h>
 
 #define BACKOFF_MAX 2 /* 2^2 s between two tries at most: the device is idle meanwhile */
 #define LAST_TRIES_S 10 /* for a result, once the agent is to end */

@@ -2,9 +2,6 @@
  * runs the program. What both use is guarded by lock. */
 #pragma once
 
-#include <pthread.h>
-
-#include "base/base.h"
 #include "base/text/json.h"
 #include "base/rng.h"
 #include "sweep/agent/agent_settings.h"

@@ -1,7 +1,6 @@
 /* agent_settings.h - what an agent is asked to do: plain values, borrowed while it runs. */
 #pragma once
 
-#include "base/base.h"
 #include "sweep/agent/ask_client.h"
 
 #define AGENT_SLOTS_MAX 256

@@ -2,9 +2,6 @@
  * quoted or cut here. */
 #include "sweep/agent/agent_words.h"
 
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "study/program/program_command.h"
 #include "study/program/program_settings.h"
 

@@ -1,7 +1,6 @@
 /* ask_client.c - a request of ask/tell by HTTP, or over the socket beside a store. */
 #include "sweep/agent/ask_client.h"
 
-#include "base/text/strbuf.h"
 #include "sweep/agent/ask_store.h"
 #include "sweep/control/ask/ask_forward.h"
 

@@ -2,7 +2,6 @@
  * A client owns its connection (ask_client_destroy); one thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "sweep/agent/ask_outcome.h"
 #include "web/http/http.h"

@@ -5,7 +5,6 @@
  * what it knew is read again. */
 #include "sweep/agent/ask_store.h"
 
-#include "base/os/clock.h"
 #include "base/rng.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
@@ -17,8 +16,6 @@
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/device_spec.h"
-
-#include <unistd.h>
 
 #define WAIT_S 0.3 /* until a node without a trial looks again */
 #define HINT_WAIT_S 1 /* the same where a store hints at a new trial */

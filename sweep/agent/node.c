@@ -6,7 +6,6 @@
  * came, look after silence and hangs. */
 #include "sweep/agent/node.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "sweep/agent/agent_job.h"
@@ -20,7 +19,6 @@
 #include "sweep/signals.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #define ROUND_MS 25
 #define LOOK_S 0.5 /* for a study that runs */

@@ -1,12 +1,7 @@
 /* node_beat.c - a node's row in its store. A store that cannot be reached is tried again at the next beat. */
 #include "sweep/agent/node_beat.h"
 
-#include "base/os/clock.h"
 #include "store/store.h"
-
-#include <pthread.h>
-#include <time.h>
-#include <unistd.h>
 
 #define BEAT_S 5
 

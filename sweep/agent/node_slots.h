@@ -1,7 +1,6 @@
 /* node_slots.h - the lanes of a node's workers, each with the trial that it trains. The node's main thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "sweep/agent/agent_job.h"
 #include "sweep/supervise/workers.h"

@@ -3,12 +3,9 @@
 #include "sweep/agent/spool.h"
 
 #include "base/os/file.h"
-#include "base/text/words.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #define FILE_MAX (1u << 20)
 #define SUFFIX ".json"

@@ -1,7 +1,6 @@
 /* store_study.c - the studies of a store as a node knows them. */
 #include "sweep/agent/store_study.h"
 
-#include "base/os/clock.h"
 #include "store/store.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"

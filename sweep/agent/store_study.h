@@ -2,7 +2,6 @@
  * owns what it holds; one thread. */
 #pragma once
 
-#include "base/base.h"
 #include "study/view/study_view.h"
 #include "sweep/launch/device_class.h"
 

@@ -1,7 +1,5 @@
 /* cmd_agent.c - `trawl agent`: trains trials of a study with any program, on any machine that reaches its server. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "sweep/agent/agent.h"
@@ -11,8 +9,6 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/devices.h"
 #include "sweep/signals.h"
-
-#include <unistd.h>
 
 #define TOKEN_FILE_MAX 256
 #define TOKEN_VARIABLE "TRAWL_TOKEN"

@@ -1,9 +1,6 @@
 /* cmd_bench.c - `trawl bench`: steps per second of a game alone, and of whole training, on this machine.
  * Invariant: every number is the median of repeats, with the lowest and the highest beside it. */
-#include "base/base.h"
-#include "base/config/config.h"
 #include "base/os/machine.h"
-#include "base/text/num.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
 #include "sweep/cli.h"

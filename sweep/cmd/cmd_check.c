@@ -1,14 +1,10 @@
 /* cmd_check.c - `trawl check` and `trawl backup`: is all of a store as it was written, and a copy of it while it is in
  * use. */
-#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/text/words.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-
-#include <unistd.h>
 
 static void print_finding(void *ctx, const char *text)
 {

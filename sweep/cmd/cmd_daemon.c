@@ -3,10 +3,6 @@
  * (2) a study that fails is recorded and removed, and the daemon continues; (3) in the background nothing is opened
  * before the fork, and the caller learns whether the daemon started; (4) only the holder of the store writes the log: a
  * second daemon would write into the file of the first. */
-#include "base/base.h"
-#include "base/config/config.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
 
@@ -17,7 +13,6 @@
 #include "sweep/launch/devices.h"
 #include "sweep/launch/remote_devices.h"
 #include "sweep/launch/slurm_nodes.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/log_file.h"
 #include "sweep/signals.h"
@@ -25,7 +20,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define SESSION_TRIES 50 /* to take the database's lock again after a lost connection */
 #define SESSION_US 100000

@@ -1,6 +1,5 @@
 /* cmd_doctor.c - `trawl doctor`: what this build and machine are, and whether a sweep could run here.
  * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are printed. */
-#include "base/base.h"
 #include "base/text/json.h"
 #include "base/os/machine.h"
 #include "kernels/kernels.h"
@@ -20,7 +19,6 @@
 #include <zlib.h>
 
 #include <stdarg.h>
-#include <unistd.h>
 
 struct finding {
     char key[24];

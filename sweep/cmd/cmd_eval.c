@@ -1,8 +1,5 @@
 /* cmd_eval.c - `trawl eval`: plays a checkpoint's policy on fresh games. */
-#include "base/base.h"
-#include "base/config/config.h"
 #include "base/text/json.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -10,7 +7,6 @@
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/session.h"
-#include "trainer/trainer.h"
 
 #define NOT_GIVEN (-1) /* no user can give it */
 

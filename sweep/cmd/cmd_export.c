@@ -1,12 +1,8 @@
 /* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed; or all
  * trials of a study, for other programs and `trawl import`; or the policy of a checkpoint.
  * Invariant: what is written trains unchanged; it is never half of a file. */
-#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "store/store.h"
 #include "study/exchange/curve_files.h"
 #include "study/exchange/optuna.h"
 #include "study/view/export.h"

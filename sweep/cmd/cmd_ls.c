@@ -1,14 +1,7 @@
 /* cmd_ls.c - `trawl ls` and `trawl show`: the studies of a store, and one study with its trials. Both only read. */
-#include "base/base.h"
 #include "base/config/config.h"
-#include "base/os/clock.h"
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/findings/briefing.h"
 #include "study/findings/calibration.h"
@@ -24,9 +17,6 @@
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 #include "sweep/term.h"
-
-#include <time.h>
-#include <unistd.h>
 
 #define SINCE_S (12 * 3600)
 

@@ -1,8 +1,6 @@
 /* cmd_node.c - `trawl node`: trains trials of a store on this machine's devices, without a connection to its
  * controller. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "sweep/agent/node.h"
@@ -11,8 +9,6 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/devices.h"
 #include "sweep/signals.h"
-
-#include <unistd.h>
 
 struct node_cmd {
     const char *store, *devices, *name, *spool, *listen;

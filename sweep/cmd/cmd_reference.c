@@ -1,9 +1,5 @@
 /* cmd_reference.c - `trawl reference` (hidden): docs/options.md, written from the option tables, so that it cannot
  * lie. */
-#include "base/base.h"
-#include "base/config/config.h"
-#include "base/text/strbuf.h"
-#include "envs/envs.h"
 #include "study/dialect/dialect.h"
 #include "study/setup/setup.h"
 #include "study/version.h"

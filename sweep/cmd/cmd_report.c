@@ -1,10 +1,5 @@
 /* cmd_report.c - `trawl report`: a study's report as a file, written whole or not at all. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
@@ -13,7 +8,6 @@
 #include "web/site/site.h"
 
 #include <strings.h>
-#include <unistd.h>
 
 static const char *const format_names[] = {
     [REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv", [REPORT_JSON] = "json",

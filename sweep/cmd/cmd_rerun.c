@@ -1,10 +1,7 @@
 /* cmd_rerun.c - `trawl rerun`: trains a trial's stored config again, with its own seed to see the same bytes, or with
  * fresh seeds to see how much of its score was luck. Here: words in, what is loaded. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "store/store.h"
 #include "study/view/checkpoint_label.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/cli.h"

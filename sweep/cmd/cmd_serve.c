@@ -1,8 +1,6 @@
 /* cmd_serve.c - `trawl serve`: pages and API over a store, until a signal. It only reads the store. */
-#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/version.h"
 #include "sweep/cli.h"
@@ -17,7 +15,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define TOKEN_FILE_MAX 256
 

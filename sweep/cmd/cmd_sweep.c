@@ -2,15 +2,10 @@
  * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed
  * study keeps its config, space and method: only its limits and the devices that it runs on may change, and ranges may
  * become wider. */
-#include "base/base.h"
-#include "base/config/config.h"
 #include "base/text/duration.h"
-#include "base/text/num.h"
 #include "study/setup/limits.h"
-#include "study/space/search.h"
 #include "study/space/search_widen.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -19,7 +14,6 @@
 #include "sweep/launch/devices.h"
 #include "sweep/launch/remote_devices.h"
 #include "sweep/launch/slurm_nodes.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/show/study_json.h"

@@ -1,7 +1,4 @@
 /* cmd_sync.c - `trawl sync`: sends the trackers the reports that still wait. A second run changes nothing. */
-#include "base/base.h"
-#include "base/os/clock.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
@@ -9,8 +6,6 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/signals.h"
 #include "web/track/track.h"
-
-#include <time.h>
 
 #define PATIENCE_S 60 /* with trackers that do not answer */
 #define LOOK_MS 100

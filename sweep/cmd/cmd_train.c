@@ -1,15 +1,8 @@
 /* cmd_train.c - `trawl train`: one training run, shown as it goes, with checkpoints and resume.
  * Invariants: (1) stdout holds the result alone; (2) a run that is asked to stop saves its checkpoint first. */
-#include "base/base.h"
-#include "base/os/clock.h"
-#include "base/config/config.h"
 #include "base/text/duration.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "kernels/kernels.h"
-#include "envs/envs.h"
 #include "envs/plugin/library.h"
 #include "study/view/checkpoint_label.h"
 #include "study/setup/setup.h"
@@ -24,7 +17,6 @@
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/session.h"
-#include "trainer/trainer.h"
 
 #define HOSTS_SAVE_S 60.0 /* between checkpoints of several hosts, where the config has none */
 

@@ -1,10 +1,8 @@
 /* curve_log.c - writes reports of a training to files that other programs read. */
 #include "sweep/cmd/curve_log.h"
 
-#include "base/os/clock.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
 #include "study/exchange/event_file.h"
 #include "trainer/trainer.h"
 

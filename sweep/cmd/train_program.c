@@ -4,8 +4,6 @@
 
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/words.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/program/once.h"

@@ -7,7 +7,6 @@
  * can be resumed; (4) no failure here ends a training that has begun. */
 #include "sweep/cmd/train_track.h"
 
-#include "base/os/clock.h"
 #include "base/os/file.h"
 #include "base/os/machine.h"
 #include "study/setup/setup.h"
@@ -16,11 +15,9 @@
 #include "sweep/cli.h"
 #include "sweep/control/command/submit.h"
 #include "sweep/controller/trial/track_rows.h"
-#include "trainer/trainer.h"
 #include "web/track/track.h"
 
 #include <ctype.h>
-#include <unistd.h>
 
 #define PATH_BYTES 4096
 #define NAME_BYTES 101

@@ -3,7 +3,6 @@
  * train_track_open ends the training. */
 #pragma once
 
-#include "base/base.h"
 #include "store/store.h"
 
 struct eval_result;

@@ -2,11 +2,8 @@
  * Invariant: the store's row is changed first, then the running study follows it; a crash in between loses nothing. */
 #include "sweep/control/controller_socket.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
-#include "store/store.h"
 #include "study/setup/limits.h"
-#include "study/space/search.h"
 #include "study/space/search_widen.h"
 #include "sweep/control/ask/ask_request.h"
 #include "sweep/control/command/control_apply.h"
@@ -20,7 +17,6 @@
 #include "sweep/signals.h"
 
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #define MAIL_NS 500000000 /* between two looks for requests that come through the store */
 #define MAILS_AT_A_TIME 16

@@ -3,7 +3,6 @@
  * borrowed, the server is owned. */
 #pragma once
 
-#include "base/base.h"
 #include "sweep/controller/scheduler.h"
 
 struct control_server;

@@ -2,9 +2,7 @@
  * Invariant: watching changes nothing; however it ends, the study continues. */
 #include "sweep/control/follow.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
 #include "study/view/study_view.h"
 #include "sweep/control/socket/control_client.h"
 #include "sweep/control/status_json.h"
@@ -12,8 +10,6 @@
 #include "sweep/show/status_block.h"
 #include "sweep/signals.h"
 #include "sweep/term.h"
-
-#include <unistd.h>
 
 #define BLOCK_MAX 65536
 #define TAKEOVER_S 15 /* a standby has the store by then */

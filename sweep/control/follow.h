@@ -2,7 +2,6 @@
  * it. */
 #pragma once
 
-#include "base/base.h"
 #include "store/store.h"
 
 /* Returns when the study no longer runs. ST_INTERRUPTED: the watcher was interrupted, the study continues. */

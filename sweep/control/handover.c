@@ -4,7 +4,6 @@
 
 #include "base/text/json.h"
 #include "study/setup/limits.h"
-#include "study/view/study_view.h"
 #include "sweep/control/socket/control_client.h"
 #include "sweep/control/follow.h"
 #include "sweep/control/status_json.h"

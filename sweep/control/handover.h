@@ -2,7 +2,6 @@
  * (handover.c). cmd_sweep.c owns and frees all that struct sweep_cmd holds; one thread. */
 #pragma once
 
-#include "base/base.h"
 #include "store/store.h"
 #include "sweep/control/controller_socket.h"
 #include "sweep/show/progress.h"

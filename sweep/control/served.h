@@ -2,7 +2,6 @@
  * answer in time is an answer too. One thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

@@ -2,12 +2,8 @@
 #include "sweep/control/status_json.h"
 #include "sweep/controller/trial/flight.h"
 #include "study/findings/gain.h"
-#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/supervise/supervise.h"
-#include "sweep/supervise/worker_process.h"
-
-#include <unistd.h>
 
 static const char *slot_state(const struct slot *slot)
 {

@@ -2,7 +2,6 @@
  * stays valid when the scheduler moves on. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "sweep/controller/scheduler.h"
 

@@ -4,12 +4,9 @@
 #include "sweep/controller/device_fits.h"
 
 #include "study/setup/setup.h"
-#include "study/space/search.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/launch/device_class.h"
 #include "sweep/supervise/supervise.h"
-#include "sweep/supervise/worker_process.h"
 
 /* Can a device of the kind still come in place of this one? */
 static bool may_come(const struct scheduler *s, const char *wanted)

@@ -3,14 +3,11 @@
  * (3) a lease ends once: reported, expired or returned. */
 #include "sweep/controller/leases.h"
 
-#include "base/os/clock.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/controller/trial/course.h"
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/controller/trial/track_rows.h"
 
 #include <sys/random.h>

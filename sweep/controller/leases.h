@@ -3,7 +3,6 @@
  * neither, or the store's own failure is reported and the same request may come again. */
 #pragma once
 
-#include "base/base.h"
 #include "store/store.h"
 
 struct sched_study;

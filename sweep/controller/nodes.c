@@ -5,15 +5,10 @@
 #include "sweep/controller/nodes.h"
 
 #include "base/text/json.h"
-#include "base/text/words.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/launch/device_class.h"
-#include "sweep/controller/leases.h"
 #include "sweep/controller/trial/course.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/launch/slurm_nodes.h"
 
 #define LOOK_S 1.0 /* at a store that seems unchanged */

@@ -2,8 +2,6 @@
  * but the store; the scheduler's thread. A failure of one study ends that study and is kept in its err. */
 #pragma once
 
-#include "base/base.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 #include "study/findings/gain.h"
 #include "sweep/controller/leases.h"

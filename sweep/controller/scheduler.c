@@ -5,11 +5,6 @@
  * after the workers' health, end studies that have had enough. */
 #include "sweep/controller/scheduler.h"
 
-#include "base/os/clock.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "store/store.h"
-#include "study/space/search.h"
 #include "study/space/trial_check.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
@@ -17,19 +12,15 @@
 #include "sweep/controller/device_fits.h"
 #include "sweep/launch/devices.h"
 #include "sweep/controller/trial/flight.h"
-#include "sweep/controller/leases.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/store_watch.h"
 #include "sweep/supervise/supervise.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/slurm_nodes.h"
-#include "sweep/supervise/worker_process.h"
 #include "sweep/proposals/proposer.h"
 #include "sweep/signals.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #define TICK_MS 200
 #define STARTS_MAX 8 /* trials started in a round: no message is read and no proposal asked for meanwhile */

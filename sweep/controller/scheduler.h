@@ -12,7 +12,6 @@
 
 #include <poll.h>
 
-#include "base/base.h"
 #include "sweep/controller/nodes.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/share.h"

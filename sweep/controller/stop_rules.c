@@ -15,12 +15,9 @@
 #include "sweep/controller/stop_rules.h"
 
 #include "base/text/duration.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/setup/limits.h"
 #include "study/view/promise.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "study/findings/gain.h"
 #include "sweep/controller/sched_study.h"
 

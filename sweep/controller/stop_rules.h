@@ -2,7 +2,6 @@
  * scheduler's thread. */
 #pragma once
 
-#include "base/base.h"
 #include "sweep/controller/scheduler.h"
 
 struct sched_study;

@@ -12,15 +12,9 @@
  * ours. */
 #include "sweep/controller/store_watch.h"
 
-#include "base/os/clock.h"
-#include "store/store.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/launch/proto.h"
-#include "sweep/supervise/worker_process.h"
 #include "sweep/signals.h"
-
-#include <unistd.h>
 
 #define LOOK_S 2
 #define TRY_AGAIN_US 500000

@@ -2,7 +2,6 @@
 #include "sweep/launch/device_class.h"
 
 #include "base/config/opt.h"
-#include "base/text/num.h"
 
 void device_class_of(const char *device, char buf[DEVICE_CLASS_MAX])
 {

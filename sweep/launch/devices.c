@@ -6,9 +6,6 @@
 
 #include "base/config/opt.h"
 #include "base/os/machine.h"
-#include "base/text/num.h"
-#include "kernels/kernels.h"
-#include "study/space/search.h"
 #include "study/view/study_view.h"
 #include "study/setup/setup.h"
 #include "sweep/launch/device_class.h"

@@ -2,7 +2,6 @@
  * ST_CONFIG with the option's name. */
 #pragma once
 
-#include "base/base.h"
 #include "sweep/launch/device_spec.h"
 
 struct search;

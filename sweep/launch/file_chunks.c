@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum status file_chunk_add(cJSON *message, const char *path, int64_t at, int64_t *ret_next, int64_t *ret_size,
                            struct error *err)

@@ -1,7 +1,6 @@
 /* file_chunks.h - a file that travels in messages, a chunk each, in order. */
 #pragma once
 
-#include "base/base.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
 

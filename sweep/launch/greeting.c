@@ -7,8 +7,6 @@
 #include "study/version.h"
 #include "sweep/launch/proto.h"
 
-#include <unistd.h>
-
 cJSON *greeting_make(bool remote)
 {
     cJSON *json = proto_message("greeting");

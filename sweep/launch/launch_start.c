@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define SOCKET_BYTES (1 << 20) /* asked for, the kernel may give less: short trials send thousands of reports */
 

@@ -2,15 +2,12 @@
  * Invariant: what probe_host started is gone when it returns. */
 #include "sweep/launch/probe.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/launch/greeting.h"
 #include "sweep/launch/launch_start.h"
 #include "sweep/launch/proto.h"
-#include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define LOOK_MS 100
 #define WORDS_MAX 1024

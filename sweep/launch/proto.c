@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
 
 #define BUF_BYTES 16384 /* to begin with: a controller has many peers, and most messages are short */
 #define TAKEN_IN_MAX (64u << 20) /* some half a day of a trial's messages */

@@ -9,7 +9,6 @@
  * user's own commands (sweep.ssh, sweep.remote_program, cmd:). */
 #include "sweep/launch/remote_devices.h"
 
-#include "base/text/strbuf.h"
 #include "study/setup/setup.h"
 #include "sweep/launch/devices.h"
 #include "sweep/launch/probe.h"

@@ -10,7 +10,6 @@
 
 #include "base/os/environment.h"
 #include "base/hash.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 #include "sweep/launch/remote_devices.h"
@@ -19,7 +18,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define COMMAND_MAX 8192
 #define LOOK_S 5

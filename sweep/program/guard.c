@@ -11,7 +11,6 @@
  * started is alive when its end is reported. */
 #include "sweep/program/guard.h"
 
-#include "base/os/clock.h"
 #include "base/os/file.h"
 
 #include <dirent.h>
@@ -21,7 +20,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define HIGH_FD 64 /* out of the way of those that are put into place */
 #define SWEEPS_MAX 400 /* looks for what is left of a program, 5 ms apart */

@@ -2,8 +2,6 @@
 #include "sweep/program/metric_lines.h"
 
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/words.h"
 
 #include <ctype.h>
 

@@ -1,7 +1,6 @@
 /* once.h - a program's run from its start to its end, in the foreground: for `trawl train` and `trawl rerun`. */
 #pragma once
 
-#include "base/base.h"
 #include "sweep/program/program_run.h"
 
 struct trial_program;

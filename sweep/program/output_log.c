@@ -2,10 +2,7 @@
  * OUTPUT_TAIL_BYTES of what came after. A disk that is full costs the file, never the trial. */
 #include "sweep/program/output_log.h"
 
-#include "base/text/words.h"
-
 #include <fcntl.h>
-#include <unistd.h>
 
 enum status output_log_open(struct output_log *log, const char *path, struct error *err)
 {

@@ -3,8 +3,6 @@
  * and the log are bounded; (3) a report is passed on at once or with the next one, and the last one always. */
 #include "sweep/program/program_run.h"
 
-#include "base/os/clock.h"
-#include "base/text/words.h"
 #include "study/view/study_view.h"
 #include "sweep/program/guard.h"
 
@@ -13,7 +11,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define READ_BYTES 65536
 #define READS_MAX 64 /* in one round, so that one chatterer does not keep a stop waiting */

@@ -3,7 +3,6 @@
  * time. For a worker's lane, for `trawl train` and `trawl rerun`, and for whoever else starts programs. */
 #pragma once
 
-#include "base/base.h"
 #include "sweep/program/metric_lines.h"
 #include "sweep/program/output_log.h"
 

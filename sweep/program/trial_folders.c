@@ -5,7 +5,6 @@
 #include "store/store.h"
 
 #include <ftw.h>
-#include <unistd.h>
 
 #define OPEN_FOLDERS 16 /* of a walk at a time */
 

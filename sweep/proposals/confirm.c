@@ -9,10 +9,7 @@
  * lost with a worker or controller counts as spent, as it does for the limit (stop_rules.c). */
 #include "sweep/proposals/confirm.h"
 
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/setup/limits.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 

@@ -3,7 +3,6 @@
  * thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "sweep/proposals/confirm.h"
 

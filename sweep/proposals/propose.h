@@ -2,7 +2,6 @@
  * in a replay. Plain functions; one thread for each suggester. */
 #pragma once
 
-#include "base/base.h"
 #include "gp/gp.h"
 #include "sweep/proposals/confirm.h"
 

@@ -3,13 +3,10 @@
  * the suggester or the copied history; (2) an answer is written before the wake-up is sent. */
 #include "sweep/proposals/proposer.h"
 
-#include "base/os/clock.h"
 #include "sweep/proposals/confirm.h"
 #include "sweep/proposals/propose.h"
 
-#include <pthread.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #define KEPT_BYTES                                                                                                     \
     ((size_t)64 << 20) /* what the models of a proposal take and free: a fifth of its time was new pages */

@@ -2,7 +2,6 @@
  * wakes it through wake_fd. The proposer owns its suggester and its copy of the history. */
 #pragma once
 
-#include "base/base.h"
 #include "gp/gp.h"
 
 struct confirm_plan;

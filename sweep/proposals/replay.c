@@ -6,10 +6,7 @@
  * Invariant: nothing of a trial but its values is in that view before a proposal has seen its end. */
 #include "sweep/proposals/replay.h"
 
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/next_trials.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/space/trial_check.h"

@@ -4,10 +4,7 @@
 
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
 #include "study/view/checkpoint_label.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"

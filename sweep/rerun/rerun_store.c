@@ -3,8 +3,6 @@
 #include "sweep/rerun/rerun_store.h"
 
 #include "base/text/json.h"
-#include "store/store.h"
-#include "study/space/search.h"
 #include "sweep/control/ask/ask_forward.h"
 #include "sweep/control/ask/ask_points.h"
 #include "sweep/controller/sched_study.h"

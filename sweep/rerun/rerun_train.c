@@ -4,7 +4,6 @@
 
 #include "base/text/json.h"
 #include "base/rng.h"
-#include "kernels/kernels.h"
 #include "study/view/checkpoint_label.h"
 #include "study/setup/setup.h"
 #include "sweep/program/once.h"
@@ -12,7 +11,6 @@
 #include "sweep/program/trial_program.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
-#include "trainer/trainer.h"
 
 /* A trial that was stopped on its way is repeated up to there. */
 static bool should_stop(void *ctx)

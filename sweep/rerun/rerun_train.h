@@ -2,7 +2,6 @@
  * thread. */
 #pragma once
 
-#include "base/base.h"
 #include "store/store.h"
 #include "study/setup/outcomes.h"
 #include "study/space/search.h"

@@ -2,7 +2,6 @@
 #include "sweep/show/dashboard.h"
 
 #include "base/text/duration.h"
-#include "base/text/num.h"
 #include "sweep/term.h"
 #include "trainer/trainer.h"
 

@@ -1,10 +1,7 @@
 /* plot.c - the front in a terminal: braille dots (2 x 4 in a cell) where the locale has them, else ASCII.
  * Invariant: a cell shows the most important of what falls into it: best, front, stairs of the front, other trials. */
 #include "sweep/show/plot.h"
-#include "base/base.h"
 
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
 #include "study/view/study_view.h"
 #include "sweep/term.h"
 

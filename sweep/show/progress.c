@@ -1,17 +1,10 @@
 /* progress.c - shows a running sweep: a status block on a terminal, else a line for each trial. */
 #include "sweep/show/progress.h"
 
-#include "base/os/clock.h"
 #include "base/text/duration.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/control/status_json.h"
-#include "sweep/controller/stop_rules.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/show/status_block.h"
 #include "sweep/term.h"

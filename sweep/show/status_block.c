@@ -1,21 +1,13 @@
 /* status_block.c - the block on the terminal of a sweep: how far, how good, the front, the slots, the last events. */
 #include "sweep/show/status_block.h"
-#include "base/base.h"
 
 #include "base/text/duration.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/view/promise.h"
 #include "study/view/study_view.h"
 #include "sweep/control/status_json.h"
 #include "sweep/show/plot.h"
 #include "sweep/term.h"
-
-#include <time.h>
 
 #define SLOTS_SHOWN 6
 #define EVENTS_SHOWN 4

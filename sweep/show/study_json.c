@@ -2,7 +2,6 @@
 #include "sweep/show/study_json.h"
 
 #include "base/text/json.h"
-#include "store/store.h"
 #include "study/findings/briefing.h"
 #include "study/findings/calibration.h"
 #include "study/findings/node_list.h"

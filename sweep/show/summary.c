@@ -3,20 +3,14 @@
 #include "sweep/show/summary.h"
 
 #include "base/text/duration.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
 #include "study/findings/failures.h"
 #include "study/view/promise.h"
 #include "study/view/resume_command.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/term.h"
-
-#include <unistd.h>
 
 #define FRONT_MAX_ROWS 20
 

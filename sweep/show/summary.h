@@ -2,7 +2,6 @@
  * changes. */
 #pragma once
 
-#include "base/base.h"
 #include "store/store.h"
 
 struct study_view;

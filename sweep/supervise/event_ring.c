@@ -1,8 +1,6 @@
 /* event_ring.c - a ring of dated lines, of which the oldest is overwritten. */
 #include "sweep/supervise/event_ring.h"
 
-#include "base/os/clock.h"
-
 #include <stdarg.h>
 
 void event_ring_add(struct event_ring *ring, const char *fmt, ...)

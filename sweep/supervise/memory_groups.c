@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define CONTROLLER "controller" /* the child that the controller itself moves to: only leaves may hold processes */
 

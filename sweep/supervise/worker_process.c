@@ -2,8 +2,6 @@
  * Invariants: (1) a process is reaped exactly once; (2) no call waits, but workers_stop for a while. */
 #include "sweep/supervise/worker_process.h"
 
-#include "base/os/clock.h"
-#include "base/text/words.h"
 #include "envs/plugin/crash.h"
 #include "envs/plugin/library.h"
 #include "sweep/launch/device_class.h"
@@ -17,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define STOP_TIMEOUT_S                                                                                                 \
     3 /* how long a worker may take to end; with SAVE_PATIENCE_S (slot.c) less than a batch system's notice */

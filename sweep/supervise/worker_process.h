@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "study/setup/sweep_settings.h"
 #include "sweep/launch/device_spec.h"

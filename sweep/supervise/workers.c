@@ -3,7 +3,6 @@
  * died is taken before its trials end; (3) the trials of a dead worker are ended before it is started again. */
 #include "sweep/supervise/workers.h"
 
-#include "base/os/clock.h"
 #include "sweep/launch/devices.h"
 #include "sweep/launch/proto.h"
 #include "sweep/supervise/supervise.h"

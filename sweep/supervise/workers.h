@@ -5,7 +5,6 @@
 
 #include <poll.h>
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "sweep/supervise/event_ring.h"
 #include "sweep/supervise/memory_groups.h"

@@ -2,9 +2,7 @@
  * Invariant: it shows progress, and a signal ends it. */
 #include "sweep/worker/evaluate.h"
 
-#include "base/os/clock.h"
 #include "base/text/duration.h"
-#include "base/text/words.h"
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
 

@@ -4,9 +4,7 @@
  * trainer is created and destroyed, and iterates, inside the gate, so that a lane that is alone is alone; (4) with one
  * lane there is no gate and the cost is the time that passed. */
 #include "sweep/worker/lane.h"
-#include "base/base.h"
 
-#include "base/os/clock.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
 #include "study/view/checkpoint_label.h"
@@ -18,7 +16,6 @@
 #include "sweep/worker/lane_pool.h"
 #include "sweep/worker/session.h"
 #include "sweep/worker/worker_limits.h"
-#include "trainer/trainer.h"
 
 /* ---- checkpoints ---- */
 

@@ -2,14 +2,10 @@
  * Invariant: a lane asks for one chunk at a time, so that neither side has to hold what the other does not take. */
 #include "sweep/worker/lane_files.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
-
-#include <time.h>
-#include <unistd.h>
 
 #define CHUNK_PATIENCE_S 60
 

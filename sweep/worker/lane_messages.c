@@ -1,7 +1,6 @@
 /* lane_messages.c - what the threads of a worker send to the controller (protocol in sweep/launch/proto.h). */
 #include "sweep/worker/lane_messages.h"
 
-#include "base/os/clock.h"
 #include "study/view/checkpoint_label.h"
 #include "study/version.h"
 #include "sweep/launch/proto.h"

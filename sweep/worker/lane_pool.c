@@ -3,7 +3,6 @@
  * lost or the controller is gone no lane gets another message; (3) no two locks are held at once. */
 #include "sweep/worker/lane_pool.h"
 
-#include "base/os/clock.h"
 #include "base/os/machine.h"
 #include "base/os/pool.h"
 #include "study/setup/setup.h"
@@ -11,7 +10,6 @@
 #include "sweep/worker/lane_messages.h"
 
 #include <signal.h>
-#include <time.h>
 
 #define BEAT_S 1
 

@@ -3,10 +3,8 @@
  * checkpoint; a lane owns its session and whatever of its trial is not atomic; the heartbeat reads atomics. */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "study/setup/sweep_settings.h"
 #include "study/view/checkpoint_label.h"

@@ -2,7 +2,6 @@
 #include "sweep/worker/session.h"
 
 #include "base/os/machine.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 
 /* The formulas are the same on every CPU, the bytes are not. */

@@ -1,7 +1,6 @@
 /* session.h - a device and a trainer for a setup. struct session owns them until session_close; one thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "trainer/trainer.h"
 

@@ -1,7 +1,6 @@
 /* start_parts.c - see start_parts.h. Invariant: the parts are in the order of time, without gaps. */
 #include "sweep/worker/start_parts.h"
 
-#include "base/os/clock.h"
 #include "base/text/duration.h"
 #include "base/os/machine.h"
 #include "sweep/worker/session.h"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #define OOM_SCORE_ADJ "500" /* of -1000 .. 1000: a worker goes before its controller and before other programs */
 

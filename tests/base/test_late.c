@@ -3,7 +3,6 @@
 #include "tests/check.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #define ZLIB_EACH(F)                                                                                                   \

@@ -1,6 +1,5 @@
 /* test_mem.c - what the allocator gives, and how a process ends that gets nothing. */
 #include <sys/wait.h>
-#include <unistd.h>
 #include "tests/unit_test.h"
 #include "base/fault.h"
 

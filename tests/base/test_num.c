@@ -1,9 +1,7 @@
 /* test_num.c - numbers to text and back, in any locale. */
-#include "base/text/num.h"
 
 #include <float.h>
 #include <locale.h>
-#include <unistd.h>
 
 #include "tests/unit_test.h"
 #include "base/rng.h"

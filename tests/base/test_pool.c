@@ -1,9 +1,7 @@
 /* test_pool.c - every index is done exactly once by the worker that pool_part names, however small the job. */
 #include "base/os/pool.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "tests/unit_test.h"
 

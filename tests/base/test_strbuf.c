@@ -1,6 +1,4 @@
 /* test_strbuf.c - limits, breaking and taking of string buffers; errors that are kept and cut. */
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 
 #include "tests/check.h"
 

@@ -1,7 +1,6 @@
 /* test_words.c - how near words are, and which bytes are UTF-8. */
 
 #include "tests/unit_test.h"
-#include "base/text/words.h"
 
 TEST(the_index_of_a_word)
 {

@@ -1,6 +1,5 @@
 /* test_bench_sweep.c - the bench of methods: hypervolume against a brute-force sum, problems whose draws have the truth
  * as their mean, the forest's weights, a table problem, and studies in virtual time. */
-#include <unistd.h>
 #include "tests/check.h"
 #include "base/os/file.h"
 #include "bench/sweep/forest.h"

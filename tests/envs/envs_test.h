@@ -4,7 +4,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* of the games */
 #include "tests/check.h"
 #include "tests/check.h"
-#include "base/text/num.h"
 #include "base/rng.h"
 #include "envs/envs.h"
 

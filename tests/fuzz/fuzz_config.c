@@ -2,9 +2,7 @@
  *   CC=clang meson setup build-fuzz -Dfuzz=true -Dsanitize=address -Dcuda=disabled && ninja -C build-fuzz
  *   build-fuzz/tests/fuzz/fuzz_config -max_total_time=60 */
 
-#include "base/base.h"
 #include "base/config/config.h"
-#include "base/text/strbuf.h"
 #include "trainer/trainer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

@@ -2,7 +2,6 @@
  *   CC=clang meson setup build-fuzz -Dfuzz=true -Dsanitize=address -Dcuda=disabled && ninja -C build-fuzz
  *   build-fuzz/tests/fuzz/fuzz_expr -max_total_time=60 */
 
-#include "base/base.h"
 #include "base/config/expr.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

@@ -1,7 +1,6 @@
 /* fuzz_request.c - any bytes as address and headers of a request: refused with a message, or taken apart into texts
  * without control characters that cannot leave their place. Built and run like fuzz_config.c. */
 
-#include "base/base.h"
 #include "web/serve/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

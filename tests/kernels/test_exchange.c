@@ -4,9 +4,6 @@
 
 #include "tests/check.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #define RANKS 3
 
 struct rank {

@@ -1,6 +1,5 @@
 /* test_gauss.c - actions that are numbers: draws against the normal distribution, log-probabilities and entropies
  * against closed forms and integrals in long double, the whole loss's gradient against differences of those. */
-#include "base/text/num.h"
 #include "tests/kernels/loss_test.h"
 
 #include <gsl/gsl_cdf.h>

@@ -1,7 +1,6 @@
 /* test_plan_file.c - the file of choices: what is kept, and all that makes it count as empty. */
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/unit_test.h"
 #include "base/os/file.h"

@@ -4,8 +4,6 @@
  * TRAWL_TEST_CLEAR. */
 #pragma once
 
-#include <unistd.h>
-
 #include "store/store.h"
 #include "tests/check.h"
 

@@ -2,8 +2,6 @@
  * error. */
 #include "tests/store/store_test.h"
 
-#include "base/text/strbuf.h"
-
 #include <inttypes.h>
 
 #include <sqlite3.h>

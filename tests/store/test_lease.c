@@ -3,7 +3,6 @@
 
 #include <sqlite3.h>
 
-#include "base/os/clock.h"
 #include "base/rng.h"
 #include "store/store_priv.h"
 

@@ -1,7 +1,6 @@
 /* test_branches.c - where the shorter runs that a run holds end. */
 #include "study/space/branches.h"
 #include "study/setup/setup.h"
-#include "trainer/trainer.h"
 
 #include "tests/check.h"
 

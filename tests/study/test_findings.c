@@ -3,9 +3,6 @@
 
 #include "base/text/json.h"
 #include "base/rng.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/findings/gain.h"
 #include "study/findings/briefing.h"

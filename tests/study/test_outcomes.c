@@ -1,7 +1,6 @@
 /* test_outcomes.c - limits of outcomes and the third objective: read from a config, kept in the store's space, judged
  * of trials, moved by a resumed study. */
 
-#include "store/store.h"
 #include "study/space/search_widen.h"
 #include "study/view/study_view.h"
 #include "tests/check.h"

@@ -1,6 +1,5 @@
 /* test_rounds.c - lists of games, and what the runs of a configuration on several games come to. */
 
-#include "store/store.h"
 #include "study/view/study_view.h"
 #include "study/games/sweep_envs.h"
 #include "tests/check.h"

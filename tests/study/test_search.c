@@ -1,19 +1,12 @@
 /* test_search.c - search spaces out of configs, their JSON, the foreign dialect. */
 
 #include "base/rng.h"
-#include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/text/strbuf.h"
-#include "envs/envs.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/study_insight.h"
-#include "study/space/search.h"
 #include "study/space/search_widen.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/space/trial_check.h"
-#include "trainer/trainer.h"
 #include "tests/check.h"
 #include "tests/study/load_search.h"
 

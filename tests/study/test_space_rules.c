@@ -1,10 +1,7 @@
 /* test_space_rules.c - when, require, step, ordered and freeze, for Trawl's own options and for those of a program:
  * what becomes of them in the space, that they survive the store, and that widening keeps to them. */
 
-#include "base/config/config.h"
 #include "base/rng.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
 #include "study/program/program_command.h"
 #include "study/space/search.h"
 #include "study/space/search_widen.h"

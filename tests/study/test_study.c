@@ -2,8 +2,6 @@
  * of an export. */
 
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/view/export.h"
 #include "study/findings/timeline.h"
 #include "study/view/resume_command.h"

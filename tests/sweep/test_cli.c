@@ -1,7 +1,6 @@
 /* test_cli.c - command lines, times, and the messages between controller and worker. */
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/text/duration.h"
 #include "base/fault.h"

@@ -5,8 +5,6 @@
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 
-#include <pthread.h>
-
 static inline struct trainer *ranks_trainer(struct setup *s, int64_t devices)
 {
     s->train.devices = devices;

@@ -1,8 +1,6 @@
 /* test_cost.c - runs that share a device: what the gate sees, what is counted, and that neither changes a byte. */
 #include "trainer_test.h"
 
-#include "base/os/clock.h"
-
 #define NAP_US 300
 #define POINTS_MAX 8192
 

@@ -3,10 +3,6 @@
 #include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 
-#include "base/os/clock.h"
-
-#include <pthread.h>
-
 static char ckpt_path[4096];
 
 struct variant {

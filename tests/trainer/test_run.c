@@ -1,11 +1,8 @@
 /* test_run.c - checks before allocation, the ways a run ends, numeric failure, evaluation, and that it learns. */
 #include "trainer_test.h"
 
-#include "base/os/clock.h"
-
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static void expect_create_fails(struct setup *s, enum status status, const char *text)
 {

@@ -1,7 +1,6 @@
 /* export_priv.h - what the writers of trainer/export/ are given: a policy in host memory. */
 #pragma once
 
-#include "base/text/strbuf.h"
 #include "trainer/trainer_priv.h"
 
 struct exported {

@@ -3,8 +3,6 @@
  * without gaps, at a multiple of 8 bytes; (2) the header's "layout" is all that trawl_policy.h needs besides. */
 #include "trainer/export/export_priv.h"
 
-#include "base/text/num.h"
-
 #include <inttypes.h>
 
 static const char *core_name(const struct policy *p)

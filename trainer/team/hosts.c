@@ -4,13 +4,11 @@
  * more. */
 #include "trainer/team/hosts.h"
 
-#include "base/os/clock.h"
 #include "base/os/link.h"
 
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define MAGIC "TRAWLTM1"
 #define GREET_S 5.0 /* that a connection may take to greet */

@@ -10,14 +10,11 @@
  * Invariants: (1) ranks run the same functions in the same order, so that their exchanges meet; (2) a failure that not
  * all ranks have ends the team: there is no further function but the last one, which frees; (3) the team's lock is held
  * for short, and within it at most that of struct kern_ranks. */
-#include "base/base.h"
 #include "trainer/trainer_priv.h"
 #include "trainer/team/hosts.h"
 
-#include "base/os/clock.h"
 #include "base/os/pool.h"
 
-#include <pthread.h>
 #include <signal.h>
 
 #define LOOK_S 0.1 /* how often it is looked for a rank that hangs */

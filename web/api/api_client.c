@@ -1,11 +1,8 @@
 /* api_client.c - POST trials:ask, trials/N:report and the like: what programs that train elsewhere send. The server
  * only passes them to the controller; ask_form.c has their fields. GET trials/N/leases shows what came of them. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/api/ask_form.h"
-#include "web/serve/answer_cache.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 

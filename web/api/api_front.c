@@ -1,6 +1,4 @@
 /* api_front.c - /front: the front by rising cost, each point with what is promised of it. */
-#include "base/base.h"
-#include "base/text/strbuf.h"
 #include "study/view/promise.h"
 #include "web/text/put.h"
 #include "web/serve/routes.h"

@@ -1,12 +1,7 @@
 /* api_model.c - what the models conclude: /insight, /model/front, /model/next, /model/slice, /model/contour. Nothing is
  * computed here but the last two, which take milliseconds; see serve/models.c. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "web/serve/answer_cache.h"
 #include "web/serve/models.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"

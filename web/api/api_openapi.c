@@ -1,12 +1,8 @@
 /* api_openapi.c - /api/v1/openapi.json: OpenAPI 3.0, written from the table of routes, so that it cannot forget one.
  * What the answers mean stands in docs/http-api.md. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
 #include "web/api/answer_schema.h"
 #include "web/api/ask_form.h"
-#include "web/serve/answer_cache.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 

@@ -1,17 +1,9 @@
 /* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the
  * bytes are those of the command line. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/export.h"
-#include "study/view/study_view.h"
 #include "web/report/report.h"
-#include "web/serve/answer_cache.h"
 #include "web/text/put.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"

@@ -1,10 +1,5 @@
 /* api_study.c - the server itself and the studies: /version, /studies, /studies/NAME, /openapi.json. */
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
-#include "web/serve/answer_cache.h"
 #include "web/text/put.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"

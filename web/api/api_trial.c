@@ -1,13 +1,8 @@
 /* api_trial.c - one trial: /trials/N with its config, /curves, /log. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/view/export.h"
-#include "study/view/study_view.h"
 #include "web/api/trial_config.h"
 #include "web/text/put.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"

@@ -1,15 +1,10 @@
 /* api_trials.c - lists over the trials of a study: /trials, /hypervolume, /timeline. Written straight into the answer:
  * a study may have tens of thousands. */
-#include "base/base.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/view/promise.h"
 #include "web/text/put.h"
 #include "web/text/trial_field.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/data/page_study.h"

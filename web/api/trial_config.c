@@ -1,8 +1,6 @@
 /* trial_config.c - a trial's config, value by value, beside the defaults of its game and beside another trial's. */
 #include "web/api/trial_config.h"
 
-#include "base/config/config.h"
-#include "base/text/num.h"
 #include "store/store.h"
 #include "study/setup/setup.h"
 

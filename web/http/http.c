@@ -5,8 +5,6 @@
  * its limit; (4) no socket survives an exec. */
 #include "web/http/http.h"
 
-#include "base/os/clock.h"
-#include "base/text/num.h"
 #include "web/http/curl.h"
 
 #include <strings.h>

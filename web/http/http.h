@@ -11,7 +11,6 @@
 #include "base/base.h"
 #include "base/text/json.h"
 #include "base/rng.h"
-#include "base/text/strbuf.h"
 
 /* Ends requests early, and counts answers: shared by a main thread and its handles. */
 struct http_cancel {

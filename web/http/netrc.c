@@ -1,8 +1,6 @@
 /* netrc.c - logins and settings from the files that trackers' own clients keep in the home directory.
  * No text that is read here goes into a message. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "base/text/strbuf.h"
 #include "web/http/http.h"
 
 #include <strings.h>

@@ -1,6 +1,4 @@
 /* url.c - addresses and waiting times: the parts of the HTTP client that use no network. */
-#include "base/base.h"
-#include "base/text/num.h"
 #include "web/http/curl.h"
 #include "web/http/http.h"
 

@@ -1,10 +1,7 @@
 /* compare.c - two or more studies as one page: their fronts in one chart, their results, the differences between their
  * configs. */
-#include "web/report/report.h"
 
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "store/store.h"
 #include "study/findings/comparison.h"
 #include "study/view/study_view.h"
 #include "web/report/report_priv.h"

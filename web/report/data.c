@@ -1,11 +1,8 @@
 /* data.c - the report for programs: CSV (RFC 4180) with a row for each trial, and JSON. */
 #include "web/report/report_priv.h"
 
-#include "base/text/num.h"
 #include "study/findings/believed.h"
-#include "study/view/promise.h"
 #include "study/view/study_view.h"
-#include "web/report/report.h"
 #include "web/text/trial_field.h"
 
 enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err)

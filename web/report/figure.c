@@ -1,9 +1,7 @@
 /* figure.c - one chart as a figure of a paper: in print's colours, on no ground, as wide as asked for.
  * All charts are laid out in units; the smallest letters are 12 of them high. A unit is 0.6 pt, so that these letters
  * have 7.2 pt at every width, and a wider figure has more room and no larger letters. */
-#include "web/report/report.h"
 
-#include "base/text/strbuf.h"
 #include "study/findings/comparison.h"
 #include "study/view/study_insight.h"
 #include "study/view/study_view.h"

@@ -3,8 +3,6 @@
 #include "web/report/report_priv.h"
 
 #include "base/text/duration.h"
-#include "base/text/num.h"
-#include "study/view/promise.h"
 #include "study/view/study_view.h"
 
 static void tex_value(struct strbuf *out, const char *text)

@@ -4,8 +4,6 @@
 
 #include "base/text/duration.h"
 
-#include "base/text/num.h"
-#include "study/view/promise.h"
 #include "study/view/resume_command.h"
 #include "study/view/study_view.h"
 #include "study/version.h"

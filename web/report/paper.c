@@ -5,9 +5,7 @@
 #include "web/report/report_priv.h"
 
 #include "base/text/duration.h"
-#include "base/text/words.h"
 
-#include "study/view/promise.h"
 #include "study/view/resume_command.h"
 #include "study/view/study_view.h"
 #include "study/version.h"

@@ -1,7 +1,6 @@
 /* render.c - pictures and paper from the report's own SVG, by librsvg and cairo.
  * A build without librsvg has the same functions; they report that. */
 #include "web/report/report_priv.h"
-#include "web/report/report.h"
 
 #ifdef TRAWL_RSVG
 

@@ -1,7 +1,6 @@
 /* report.c - writes a report in any of its formats. */
 #include "web/report/report.h"
 
-#include "base/text/strbuf.h"
 #include "study/view/study_insight.h"
 #include "study/view/study_view.h"
 #include "web/report/report_priv.h"

@@ -1,9 +1,7 @@
 /* report_data.c - what the report shows, computed once: counts, front by cost, ranges, hypervolume curve. */
 #include "web/report/report_priv.h"
 
-#include "base/text/num.h"
 #include "study/findings/believed.h"
-#include "study/view/promise.h"
 #include "study/view/study_view.h"
 
 #define HV_POINTS_MAX 240 /* the curve is sampled beyond: each point costs a front of the trials so far */

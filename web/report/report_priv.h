@@ -1,7 +1,6 @@
 /* report_priv.h - what the files of the report share: the view (what is plotted, computed once), texts, drawing. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/human.h"
 #include "base/text/json.h"
 #include "web/report/report.h"

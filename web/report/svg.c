@@ -2,10 +2,8 @@
  *
  * Marks differ by shape and not by colour alone: front points are large and filled on a step line, dominated ones small
  * rings, failed trials crosses and stopped ones open triangles in a lane below the plot. */
-#include "base/text/words.h"
 #include "web/report/report_priv.h"
 
-#include "study/view/promise.h"
 #include "study/view/study_view.h"
 
 #define LABELS_MAX 64

@@ -7,7 +7,6 @@
 #include "web/serve/answer_cache.h"
 
 #include "base/hash.h"
-#include "base/text/strbuf.h"
 
 #include <microhttpd.h>
 #include <zlib.h>

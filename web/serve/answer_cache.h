@@ -6,7 +6,6 @@
 
 #include "base/base.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct strbuf;

@@ -6,9 +6,6 @@
  * gets `reset` and continues with what comes next; (3) the ring's texts are bounded. */
 #include "web/serve/events.h"
 
-#include "base/os/clock.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
 #include "web/text/put.h"
 #include "web/serve/mhd.h"
 #include "web/serve/serve_priv.h"

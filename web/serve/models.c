@@ -7,7 +7,6 @@
  * model is used under `lock` alone, and freed under it. */
 #include "web/serve/models.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "web/serve/events.h"
 #include "web/serve/serve_priv.h"
@@ -15,8 +14,6 @@
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define ENTRIES 8 /* studies whose models are kept */
 #define REST_S 3.0

@@ -1,9 +1,6 @@
 /* pages.c - what is no API: the page, its assets, the form that takes the token, failures for people. */
 #include "web/serve/serve_priv.h"
 
-#include "base/text/strbuf.h"
-#include "web/serve/answer_cache.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/text/put.h"
 

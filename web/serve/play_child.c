@@ -5,7 +5,6 @@
 #include "web/serve/play_child.h"
 
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
 #include "envs/plugin/child.h"
 
 #define OPEN_TIMEOUT_S 20

@@ -2,7 +2,6 @@
  * a line back is its picture and its numbers. One thread. */
 #pragma once
 
-#include "base/base.h"
 #include "trainer/trainer.h"
 
 struct strbuf;

@@ -6,18 +6,14 @@
 #include "web/serve/playing.h"
 
 #include "base/text/base64.h"
-#include "base/os/clock.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/text/put.h"
 #include "web/serve/policy_play.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
 #include "web/serve/mhd.h"
 
 #include <sys/stat.h>
-#include <time.h>
 
 #define PLAYS_MAX 4
 #define PENDING_MAX (64u << 10) /* bytes that wait for the client */

@@ -1,10 +1,7 @@
 /* policy_play.c - a trial's policy playing: the game is stepped on one CPU thread and drawn after each decision. */
 #include "web/serve/policy_play.h"
 
-#include "base/text/strbuf.h"
-#include "envs/envs.h"
 #include "envs/plugin/library.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "web/serve/play_child.h"
 #include "web/text/put.h"

@@ -1,7 +1,6 @@
 /* policy_play.h - a trial's policy playing its game, drawn. A play owns all it needs; one thread at a time. */
 #pragma once
 
-#include "base/base.h"
 #include "trainer/trainer.h"
 
 struct strbuf;

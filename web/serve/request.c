@@ -3,8 +3,6 @@
  * never become a path of the file system; (3) nothing here keeps a pointer to what it was given. */
 #include "web/serve/request.h"
 
-#include "base/text/num.h"
-#include "base/text/words.h"
 #include <strings.h>
 
 static int hex_value(char c)

@@ -2,7 +2,6 @@
  * does not know, and is what /api/v1/openapi.json is written from. */
 #include "web/serve/routes.h"
 
-#include "base/text/num.h"
 #include "web/serve/events.h"
 #include "web/serve/playing.h"
 #include "web/serve/serve_priv.h"

@@ -5,7 +5,6 @@
 
 #include <microhttpd.h>
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "web/serve/request.h"
 

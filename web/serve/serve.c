@@ -2,10 +2,6 @@
  * connections to the store that requests share. */
 #include "web/serve/serve.h"
 
-#include "base/os/clock.h"
-#include "base/text/words.h"
-#include "store/store.h"
-#include "web/serve/answer_cache.h"
 #include "web/serve/events.h"
 #include "web/serve/models.h"
 #include "web/serve/playing.h"
@@ -17,7 +13,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* The address that a server without --bind has. */
 static bool is_usual(const struct sockaddr *address)

@@ -8,10 +8,8 @@
 #pragma once
 
 #include <microhttpd.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/base.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/serve.h"
 

@@ -5,13 +5,9 @@
  * request's memory is bounded: SERVE_HEADER_BYTES by libmicrohttpd, SERVE_BODY_BYTES here. */
 #include "web/serve/serve_priv.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "web/serve/answer_cache.h"
 #include "web/text/put.h"
 #include "web/serve/models.h"
-#include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/mhd.h"
 

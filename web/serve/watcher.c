@@ -9,10 +9,8 @@
  * while no process had the store, nothing that was read before is trusted: it is read again from the first trial on. */
 #include "web/serve/serve_priv.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/promise.h"
 #include "web/serve/events.h"
 #include "web/serve/data/page_study.h"
@@ -20,7 +18,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define ADVICE_REST 9 /* times what the advice on a study took */
 #define LOOK_MS 500

@@ -10,7 +10,6 @@
 #include "web/site/site.h"
 
 #include "base/text/base64.h"
-#include "base/os/clock.h"
 #include "base/os/file.h"
 #include "web/serve/answer_cache.h"
 #include "web/text/put.h"
@@ -20,7 +19,6 @@
 
 #include <microhttpd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define MODEL_WAIT_MS 50
 #define FRONT_PAIRS_MAX 400 /* maps through trials of the front, some 15 KB each */

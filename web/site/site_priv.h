@@ -1,9 +1,7 @@
 /* site_priv.h - what the files of web/site/ share: a site that is being written. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
 #include "web/site/site.h"
 
 struct serve;

@@ -2,9 +2,6 @@
 #include "web/text/put.h"
 
 #include "base/text/human.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 
 #include <stdarg.h>
 

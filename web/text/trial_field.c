@@ -1,7 +1,6 @@
 /* trial_field.c - see the header; a field's place in struct trial stands in its row. */
 #include "web/text/trial_field.h"
 
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "web/text/put.h"
 

@@ -3,7 +3,6 @@
  * Invariants: (1) a batch is within the limits of all servers of the last years; (2) the same entries make the same
  * body in all parts of the server's key (key, time stamp, step, value): a resend changes nothing; (3) one bad entry is
  * left out alone, not with its batch. */
-#include "base/base.h"
 #include "web/track/mlflow.h"
 
 #define TEXT_MAX (MLFLOW_BODY_MAX)

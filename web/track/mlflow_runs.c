@@ -2,7 +2,6 @@
  *
  * Invariant: a run has its key in the tag trawl.run and is searched by it before it is made. Its creation is never sent
  * twice without a search in between: a lost answer makes no second run. */
-#include "base/base.h"
 #include "web/track/mlflow.h"
 
 #include "web/text/put.h"

@@ -1,7 +1,5 @@
 /* mlflow_settings.c - reads MLflow's settings from [track], the environment, ~/.mlflow/credentials and netrc.
  * No message holds a secret. */
-#include "base/base.h"
-#include "base/text/num.h"
 #include "web/track/mlflow.h"
 
 #include <strings.h>

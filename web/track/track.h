@@ -31,7 +31,6 @@
 
 #include <stdatomic.h>
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "base/config/opt.h"
 #include "store/store.h"

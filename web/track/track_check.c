@@ -1,7 +1,5 @@
 /* track_check.c - the list of trackers, and checks of their settings that need no network. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "base/text/words.h"
 #include "web/http/http.h"
 #include "web/track/track.h"
 

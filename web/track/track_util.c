@@ -1,7 +1,6 @@
 /* track_util.c - JSON texts with exact numbers, logins and flat configs for the clients of trackers. */
 #include "web/track/track_util.h"
 
-#include "base/text/num.h"
 #include "web/http/curl.h"
 
 #include <openssl/evp.h>

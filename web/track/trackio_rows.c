@@ -2,12 +2,8 @@
  *
  * Invariant: a row's log id is made of the run's key and its number in the outbox: the row has the same id at every
  * send. */
-#include "base/base.h"
-#include "base/text/num.h"
 #include "web/text/put.h"
 #include "web/track/trackio.h"
-
-#include <time.h>
 
 #define FRONT_ROWS_MAX 200
 #define TIME_TEXT_MAX 40

@@ -1,6 +1,5 @@
 /* trackio_settings.c - address, project and token of a Trackio server, from [track] and Trackio's own variables.
  * Invariant: no message holds the token. */
-#include "base/base.h"
 #include "web/track/trackio.h"
 
 #include <ctype.h>

@@ -8,8 +8,6 @@
  * is kept for `trawl sync`. */
 #include "web/track/upload_priv.h"
 
-#include "base/os/clock.h"
-
 #define READ_EVERY_S 1.0 /* between reads of the outbox */
 #define STORE_RETRY_S 5.0
 #define THIN_MAX_MS 60000

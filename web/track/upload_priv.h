@@ -1,8 +1,6 @@
 /* upload_priv.h - types shared by uploader.c (life, counts) and upload_feed.c (one tracker's thread). */
 #pragma once
 
-#include <pthread.h>
-
 #include "base/rng.h"
 #include "web/http/http.h"
 #include "web/track/track.h"

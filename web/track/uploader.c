@@ -4,10 +4,8 @@
  * runs. They share the lock and the cancel time. Signals go to the caller's threads. */
 #include "web/track/upload_priv.h"
 
-#include "base/os/clock.h"
 #include "base/os/pool.h"
 #include <signal.h>
-#include <time.h>
 
 #define LOGIN_S 10.0 /* a strict start waits this long for a login */
 #define ABORT_S 1.0 /* a cancelled request ends within this time, which is part of the deadline */

@@ -1,7 +1,6 @@
 /* wandb_files.c - small files of a W&B run: a request returns an address, the bytes are put there without our login,
  * and the run then lists the file. A front is a table file and a page with its picture; a line of the history names
  * them. */
-#include "base/base.h"
 #include "web/track/wandb.h"
 
 #include <openssl/evp.h>

@@ -2,7 +2,6 @@
  *
  * These texts are strings of the outer JSON. NaN, Infinity and -Infinity have no quotes in them, and a double keeps all
  * its digits. */
-#include "base/base.h"
 #include "web/track/wandb.h"
 
 static void remember(cJSON *summary, const char *key, const cJSON *value)

@@ -4,7 +4,6 @@
  * "step" (of the study's last line: each line has its own step), "summary" (whole, as W&B needs it), "shown", "group"
  * (its names for people), "after_step" (last step of a run that existed before), "generation" (a deleted run id is
  * never used again), "remade" (the server forgot the run, and nothing was sent since)}. */
-#include "base/base.h"
 #include "web/track/wandb.h"
 
 #define TAG_MAX 64

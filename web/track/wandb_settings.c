@@ -1,7 +1,5 @@
 /* wandb_settings.c - reads W&B's settings from [track], then the environment, then ./wandb/settings and
  * ~/.config/wandb/settings, and the key from netrc too. No message holds the key. */
-#include "base/base.h"
-#include "base/text/num.h"
 #include "web/track/wandb.h"
 
 #include <strings.h>

@@ -10,8 +10,6 @@
  * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) an event that is sent again has the same run,
  * id and words: a receiver that has (run, id) can skip it; (2) no message holds the address's path, which may be a
  * secret. */
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "web/text/put.h"
 #include "web/track/track_util.h"
 

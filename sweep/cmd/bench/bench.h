@@ -1,7 +1,6 @@
 /* bench.h - shared by the files of `trawl bench`. struct bench owns its setup and run; one thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "sweep/worker/session.h"
 

@@ -1,10 +1,6 @@
 /* bench_env.c - steps per second of a game alone under random actions, on the host's threads or on a GPU.
  * A repeat plays the same few sets of actions in turn through the table of operations, as a rollout does: on a GPU
  * recorded as one graph, observations written in the type of the precision. */
-#include "base/base.h"
-#include "base/os/clock.h"
-#include "base/text/num.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/bench/bench.h"

@@ -1,11 +1,6 @@
 /* bench_train.c - steps per second of whole training, its phases, and the share of the machine's matrix rate.
  * The share: matrix flops that training needs for a step, 2 P to act and 6 P replay_ratio to learn (forward, and both
  * gradients) for P weights, times steps per second, over the rate of one large linear_forward on the same threads. */
-#include "base/base.h"
-#include "base/os/clock.h"
-#include "base/config/config.h"
-#include "base/text/num.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/bench/bench.h"

@@ -1,11 +1,8 @@
 /* cmd_env.c - `trawl env`: its commands, of which describe and play are for programs. */
-#include "base/base.h"
 #include "envs/plugin/describe.h"
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/env/env_commands.h"
-
-#include <unistd.h>
 
 enum status env_keep_stdout(FILE **ret_out, struct error *err)
 {

@@ -1,5 +1,4 @@
 /* cmd_envs.c - `trawl envs`: the games with observation, actions and options, read from the registry. */
-#include "base/base.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/text/json.h"

@@ -1,11 +1,9 @@
 /* compiler.c - a compiler's command line, and running it. */
 #include "sweep/cmd/env/compiler.h"
-#include "base/text/strbuf.h"
 
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 extern char **environ;
 

@@ -1,9 +1,6 @@
 /* env_build.c - `trawl env build`: a header, a source file or a folder of PufferLib's becomes a library.
  * Invariant: the library appears whole or not at all, so that a process that has the old one open keeps it. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "envs/envs.h"
 #include "envs/plugin/headers.h"
 #include "envs/plugin/library.h"
@@ -14,7 +11,6 @@
 
 #include <ctype.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define GLUE_MAX 8192u
 

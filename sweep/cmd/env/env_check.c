@@ -1,12 +1,9 @@
 /* env_check.c - `trawl env check`: plays a game in a child process and looks for what would spoil a training: numbers
  * that are none, games that differ from themselves, instances that know of each other, states that do not save.
  * Each check plays batches of its own; the first fault of a check ends it. */
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "base/config/config.h"
 #include "base/os/pool.h"
-#include "base/text/num.h"
 #include "envs/envs.h"
 #include "envs/gym/gym.h"
 #include "envs/plugin/library.h"
@@ -20,7 +17,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define CHECK_ENVS 7
 #define EXIT_DONE 99 /* of the child: all checks are done, without a fault */

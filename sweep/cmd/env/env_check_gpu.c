@@ -1,7 +1,6 @@
 /* env_check_gpu.c - a game on host and GPU by the same actions. */
 #include "sweep/cmd/env/env_check_gpu.h"
 
-#include "base/os/clock.h"
 #include "envs/envs.h"
 #include "envs/plugin/library.h"
 #include "kernels/kernels.h"

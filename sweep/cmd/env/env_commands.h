@@ -1,7 +1,6 @@
 /* env_commands.h - `trawl env new|build|check|describe|play`: games of the user's own, from nothing to a library. */
 #pragma once
 
-#include "base/base.h"
 #include "sweep/cmd/commands.h"
 
 command_fn env_new, env_build, env_check, env_play;

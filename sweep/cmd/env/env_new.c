@@ -1,7 +1,5 @@
 /* env_new.c - `trawl env new`: a small whole game and a config, to be changed into another game. */
-#include "base/base.h"
 #include "base/os/file.h"
-#include "base/text/strbuf.h"
 #include "envs/plugin/headers.h"
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"

@@ -5,8 +5,6 @@
 #include "kernels/kernels.h"
 #include "sweep/cmd/env/compiler.h"
 
-#include <unistd.h>
-
 #define USUAL_NVCC "/usr/local/cuda/bin/nvcc"
 
 static bool on_path(char ret_path[PATH_MAX])

@@ -1,7 +1,4 @@
 /* env_play.c - `trawl env play`: a checkpoint's policy plays its game, a decision for each line of stdin; for pages. */
-#include "base/base.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
 #include "envs/plugin/library.h"
 #include "store/store.h"
 #include "sweep/cli.h"

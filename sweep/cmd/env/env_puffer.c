@@ -1,11 +1,7 @@
 /* env_puffer.c - what `trawl env build` has to know of a game written for PufferLib before it compiles it: the options
  * that its binding.c asks for, with the defaults of its config, and whether its struct has a stream of its own. */
-#include "base/base.h"
 #include "base/config/config.h"
 #include "base/os/file.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "sweep/cmd/env/env_commands.h"
 
 #include <ctype.h>
@@ -210,8 +206,8 @@ static void add_quoted(struct strbuf *sb, const char *text)
     strbuf_add(sb, "\"");
 }
 
-static enum status write(const struct options *options, const struct config *config, const char *text, const char *dir,
-                         const char *name, const char *folder, struct error *err)
+static enum status write_table(const struct options *options, const struct config *config, const char *text,
+                               const char *dir, const char *name, const char *folder, struct error *err)
 {
     char path[PATH_MAX];
     STRBUF(sb, 1u << 20);
@@ -277,7 +273,7 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
     if (rc == ST_OK && options.n_left_out > 0)
         rc = FAIL(err, ST_CONFIG, "env build: %s: the game and its config have %zu options; at most %d can be taken",
                   dir, options.n + options.n_left_out, OPTIONS_MAX);
-    THEN(rc, write(&options, config, text, dir, name, folder, err));
+    THEN(rc, write_table(&options, config, text, dir, name, folder, err));
     if (rc == ST_OK)
         warn_without_value(&options, config, places.text);
     config_destroy(config);

@@ -1,8 +1,4 @@
 /* cmd_join.c - `trawl join`: this host's devices take part in a training that another host leads. */
-#include "base/base.h"
-#include "base/config/config.h"
-#include "base/os/clock.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "store/store.h"
 #include "study/version.h"
@@ -12,12 +8,10 @@
 #include "sweep/launch/device_spec.h"
 #include "sweep/worker/session.h"
 #include "sweep/signals.h"
-#include "trainer/trainer.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define SIGNAL_LOOK_S 0.2
 

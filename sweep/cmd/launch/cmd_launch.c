@@ -1,6 +1,4 @@
 /* cmd_launch.c - `trawl launch check`: tries the way to other machines, and names what is wrong with each. */
-#include "base/base.h"
-#include "base/config/config.h"
 #include "base/text/json.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"

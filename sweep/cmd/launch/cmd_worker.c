@@ -6,8 +6,6 @@
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
  * shape; (3) a device that this process has lost ends it: a trial that was alone on it reports that first; with several
  * trials the guilty one is unknown, and the process ends without results. The controller then starts another. */
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "base/os/machine.h"
 #include "study/setup/setup.h"
@@ -25,7 +23,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define WORKER_FD 3
 #define LEAST_BYTES (32u << 20) /* that a worker needs for a config and its lanes, whatever it trains */

@@ -1,15 +1,10 @@
 /* export_policy.c - see export_policy.h. */
 #include "sweep/cmd/policy/export_policy.h"
 
-#include "base/config/config.h"
 #include "base/os/file.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "envs/plugin/library.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "sweep/cli.h"
-#include "trainer/trainer.h"
 
 #define POLICY_MAX_BYTES (((size_t)1 << 31) - 1) /* of a message of Protocol Buffers */
 #define SAMPLE_STEPS 64

@@ -1,8 +1,6 @@
 /* gif_movie.c - see gif_movie.h. */
 #include "sweep/cmd/policy/gif_movie.h"
 
-#include "base/text/strbuf.h"
-
 #include <gif_lib.h>
 
 #define PALETTE 256

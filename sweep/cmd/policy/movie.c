@@ -2,14 +2,11 @@
 #include "sweep/cmd/policy/movie.h"
 
 #include "base/os/file.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "sweep/cmd/policy/gif_movie.h"
 
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define GIF_MAX_BYTES ((size_t)1 << 30)
 #define PATH_ROOM 4096

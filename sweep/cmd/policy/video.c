@@ -4,13 +4,10 @@
 #include "sweep/cli.h"
 
 #ifdef TRAWL_VIDEO
-#include "envs/envs.h"
 #include "envs/gym/gym.h"
-#include "kernels/kernels.h"
 #include "study/setup/setup.h"
 #include "sweep/cmd/policy/movie.h"
 #include "sweep/cmd/policy/raster.h"
-#include "trainer/trainer.h"
 
 struct video {
     const struct video_settings *set;

@@ -1,14 +1,9 @@
 /* cmd_compare.c - `trawl compare`: two studies in numbers that can be compared.
  * Invariant: both hypervolumes are to one reference, the worst of the two studies', and of what is believed, as on the
  * pages. */
-#include "base/base.h"
 #include "base/text/duration.h"
 #include "base/os/file.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/findings/believed.h"
 #include "study/findings/comparison.h"
 #include "study/view/promise.h"

@@ -1,9 +1,7 @@
 /* cmd_control.c - commands on a study that go to its controller, or to the store where none runs: `trawl stop`,
  * `pause`, `continue`, `add`, `priority`, `retry`, `confirm`, `extend`, `drop`, `rename`, `note`, `tag` and `rm`. A row
  * of the table for each. */
-#include "base/base.h"
 #include "base/text/duration.h"
-#include "base/text/num.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "sweep/cli.h"

@@ -1,8 +1,5 @@
 /* cmd_diff.c - `trawl diff`: what two trials of a study differ in, and what came of it. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"

@@ -1,8 +1,5 @@
 /* cmd_gc.c - `trawl gc`: empties the trash of a store. */
-#include "base/base.h"
-#include "base/os/clock.h"
 #include "base/text/json.h"
-#include "base/text/words.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"

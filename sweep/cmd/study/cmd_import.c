@@ -2,12 +2,8 @@
  * Invariants: (1) every row is understood before the first is added; (2) what is imported twice is there once; (3) a
  * branch stays a branch of its run, and where that has no result, whose cost is unknown then, it is a trial like
  * others. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/study/import_file.h"

@@ -1,5 +1,4 @@
 /* cmd_migrate.c - `trawl migrate`: a whole store from a file to PostgreSQL, or back. */
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "sweep/cli.h"

@@ -1,5 +1,4 @@
 /* cmd_replay.c - `trawl replay`: a study's proposals again, from the results that each of them had seen. */
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "study/version.h"

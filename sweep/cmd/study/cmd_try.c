@@ -1,12 +1,6 @@
 /* cmd_try.c - `trawl try`: the next trial of a study is one whose values a person gives. */
-#include "base/base.h"
 #include "base/text/json.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
-#include "gp/gp.h"
 #include "study/view/export.h"
-#include "study/space/search.h"
 #include "study/view/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"

@@ -2,8 +2,6 @@
 #include "sweep/cmd/study/import_file.h"
 
 #include "base/os/file.h"
-#include "base/text/words.h"
-#include "store/store.h"
 #include "study/exchange/csv.h"
 #include "study/exchange/optuna_read.h"
 #include "study/exchange/puffer_log.h"

@@ -3,9 +3,6 @@
 #include "sweep/cmd/study/import_row.h"
 
 #include "base/hash.h"
-#include "base/text/num.h"
-#include "envs/envs.h"
-#include "gp/gp.h"
 #include "study/exchange/puffer_log.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"

@@ -1,12 +1,10 @@
 /* ask_forward.c - asks the controller, over the socket beside the store. */
 #include "sweep/control/ask/ask_forward.h"
 
-#include "base/os/clock.h"
 #include "store/store.h"
 #include "sweep/control/ask/ask_request.h"
 #include "sweep/control/socket/control_client.h"
 #include "web/api/ask_form.h"
-#include <unistd.h>
 
 #define SHORT_WAIT_S 0.25 /* longer ones are for the client */
 

@@ -2,16 +2,9 @@
  * Invariant: a point that is taken is one that a proposal could be: in range, whole where it must be, and one that the
  * trainer's own check takes. A trial that was trained elsewhere needs only the range. */
 #include "sweep/control/ask/ask_points.h"
-#include "base/text/num.h"
-#include "base/text/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
-#include "study/space/search.h"
-#include "study/view/study_view.h"
 #include "study/space/trial_check.h"
 #include "sweep/control/ask/ask_trial.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/stop_rules.h"
 #include "web/api/ask_form.h"
 
 #define ADDED_ORIGIN "added"

@@ -2,17 +2,11 @@
  * Invariant: whatever comes from a socket is checked before anything changes. */
 #include "sweep/control/ask/ask_request.h"
 
-#include "base/os/clock.h"
-#include "store/store.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/control/ask/ask_points.h"
 #include "sweep/control/ask/ask_trial.h"
-#include "sweep/controller/leases.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/proposals/proposer.h"
 #include "web/api/ask_form.h"
 

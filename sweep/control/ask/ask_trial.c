@@ -1,12 +1,8 @@
 /* ask_trial.c - what a client gets to train a trial, and how its result is read. */
 #include "sweep/control/ask/ask_trial.h"
 
-#include "base/config/config.h"
-#include "gp/gp.h"
 #include "study/program/program_command.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
-#include "sweep/controller/leases.h"
 #include "sweep/controller/sched_study.h"
 
 #define VALUE_MAX 256

@@ -1,7 +1,6 @@
 /* ask_trial.h - a leased trial as its client gets it, and its result as it comes back. Plain values; one thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "study/space/search.h"

@@ -5,11 +5,8 @@
 
 #include "base/text/duration.h"
 #include "base/text/json.h"
-#include "store/store.h"
 #include "study/setup/limits.h"
 #include "study/setup/setup.h"
-#include "study/space/search.h"
-#include "study/view/study_view.h"
 #include "sweep/control/ask/ask_points.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/control/command/control_extend.h"

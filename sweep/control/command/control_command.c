@@ -1,7 +1,6 @@
 /* control_command.c - the commands on a study as they are on the wire. */
 #include "sweep/control/command/control_command.h"
 
-#include "base/text/words.h"
 #include "gp/gp.h"
 #include "study/setup/setup.h"
 #include "sweep/control/command/submit.h"

@@ -1,7 +1,6 @@
 /* control_command.h - the commands on a study, and their JSON. A command is a plain value. One thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

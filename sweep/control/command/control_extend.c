@@ -5,17 +5,11 @@
  * stopped in the middle. Its score, cost and steps are those of the whole training.
  * Invariant: the checkpoint is on the disk before the row that names it. */
 #include "sweep/control/command/control_extend.h"
-#include "base/text/num.h"
-#include "store/store.h"
 #include "study/space/branches.h"
 #include "study/view/checkpoint_label.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/checkpoints.h"
-#include "trainer/trainer.h"
-
-#include <unistd.h>
 
 struct extension {
     struct study_view view;

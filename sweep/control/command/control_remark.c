@@ -4,8 +4,6 @@
 #include "sweep/control/command/control_remark.h"
 
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
-#include "base/text/words.h"
 #include "store/store.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/controller/trial/checkpoints.h"

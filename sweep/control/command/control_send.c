@@ -4,14 +4,11 @@
 #include "sweep/control/command/control_send.h"
 
 #include "base/text/json.h"
-#include "base/text/strbuf.h"
 #include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/control/socket/control_client.h"
 #include "sweep/control/command/control_apply.h"
 #include "sweep/control/command/control_command.h"
-
-#include <unistd.h>
 
 #define HANDOVER_TRIES 50 /* a controller that has just begun or is about to end: its lock and its socket differ */
 #define HANDOVER_WAIT_US 100000

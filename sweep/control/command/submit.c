@@ -2,7 +2,6 @@
  * Invariant: what is stored has a config that loads here and now. */
 #include "sweep/control/command/submit.h"
 
-#include "base/config/config.h"
 #include "study/space/branches.h"
 #include "study/setup/limits.h"
 #include "study/space/search.h"

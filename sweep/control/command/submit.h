@@ -2,7 +2,6 @@
  * (submission_free); one thread. A config or limit that cannot be right is ST_CONFIG or ST_USAGE. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #define BY_FOLDER "/proc/self/fd/%d/%s" /* the kernel's short name of a long path whose folder is open */
 #define BY_FOLDER_BYTES (sizeof "/proc/self/fd//" + 10)

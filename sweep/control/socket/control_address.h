@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/base.h"
 #include "store/store.h"
 
 #define CONTROL_ADDRESSES 3

@@ -1,13 +1,11 @@
 /* control_client.c - one request to the controller of a store, and its answer.
  * Invariant: it waits at most ANSWER_S, or the caller's limit, for the controller. */
 #include "sweep/control/socket/control_client.h"
-#include "base/text/strbuf.h"
 #include "sweep/control/socket/control_address.h"
 #include "sweep/signals.h"
 
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #define ANSWER_S 30 /* a controller answers between two events */
 #define ANSWER_MAX (8u << 20)

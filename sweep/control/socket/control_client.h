@@ -6,7 +6,6 @@
  * any thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

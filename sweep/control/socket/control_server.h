@@ -2,7 +2,6 @@
  * thread, and no call waits. A client that fails is dropped and is no error of the server. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

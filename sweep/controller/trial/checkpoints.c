@@ -7,12 +7,10 @@
 #include "sweep/controller/trial/checkpoints.h"
 
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/controller/sched_study.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define WHOLE ".ckpt"
 #define HALF ".ckpt.tmp." /* as trainer_save names it, followed by the process */

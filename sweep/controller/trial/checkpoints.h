@@ -3,7 +3,6 @@
  * returned. */
 #pragma once
 
-#include "base/base.h"
 #include "store/store.h"
 
 struct sched_study;

@@ -2,11 +2,8 @@
  * its first report there or later, with the steps of that report as its length. */
 #include "sweep/controller/trial/course.h"
 
-#include "gp/gp.h"
 #include "study/space/branches.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/trial/run_message.h"
 #include "sweep/controller/sched_study.h"

@@ -2,7 +2,6 @@
  * thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

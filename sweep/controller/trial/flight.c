@@ -4,30 +4,23 @@
  * loses nothing that was seen; (3) a flight ends exactly once. */
 #include "sweep/controller/trial/flight.h"
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "envs/plugin/library.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/space/branches.h"
 #include "study/view/checkpoint_label.h"
 #include "study/setup/outcomes.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/controller/trial/checkpoints.h"
 #include "sweep/controller/trial/course.h"
 #include "sweep/launch/device_class.h"
 #include "sweep/controller/trial/overrun.h"
 #include "sweep/controller/trial/reports.h"
 #include "sweep/controller/trial/run_message.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/controller/share.h"
 #include "sweep/controller/sched_study.h"
 #include "sweep/controller/trial/track_rows.h"
 #include "sweep/launch/file_chunks.h"
 #include "sweep/launch/proto.h"
-#include "sweep/supervise/worker_process.h"
 
 #define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
 #define MAX_DEATHS 3 /* workers that died under a trial, unless another trial is known to be guilty */

@@ -3,7 +3,6 @@
  * recorded as the trial's. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "sweep/controller/trial/run_message.h"

@@ -2,7 +2,6 @@
  * prospect is what another trial has reached for less. */
 #include "sweep/controller/trial/overrun.h"
 
-#include "gp/gp.h"
 #include "study/view/study_view.h"
 
 /* The finished trial of no higher cost with the highest score (by its belief, where there is one); view->n: none. A

@@ -2,7 +2,6 @@
  * brings are stored in few transactions, so that a controller that is late catches up. The scheduler's thread. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 

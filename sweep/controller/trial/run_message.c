@@ -1,15 +1,12 @@
 /* run_message.c - a trial as a worker gets it, and its result as the worker sends it. */
 #include "sweep/controller/trial/run_message.h"
 
-#include "base/config/config.h"
 #include "study/space/branches.h"
 #include "study/setup/outcomes.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "sweep/launch/proto.h"
 #include "sweep/program/trial_folders.h"
-#include "trainer/trainer.h"
 
 #include <sys/stat.h>
 

@@ -2,7 +2,6 @@
  * controller or a node. Plain functions. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
 #include "store/store.h"
 #include "study/view/checkpoint_label.h"

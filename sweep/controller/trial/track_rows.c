@@ -5,18 +5,12 @@
  * track_rows_close. Failures of the store are failures of the sweep, like those of the trial's own rows. */
 #include "sweep/controller/trial/track_rows.h"
 
-#include "base/os/clock.h"
-#include "base/text/num.h"
-#include "gp/gp.h"
 #include "study/findings/believed.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
 #include "sweep/launch/proto.h"
 #include "web/report/report.h"
-
-#include <pthread.h>
 
 #define LEAVE_S 3600 /* of a study that has ended, for its last rows; then they are for `trawl sync` */
 #define FRONT_EVERY_S 10

@@ -2,7 +2,6 @@
  * writer; NULL (no trackers) is fine everywhere and costs nothing. A failure of the store is returned. */
 #pragma once
 
-#include "base/base.h"
 #include "web/track/track.h"
 
 struct metric_report;

@@ -3,7 +3,6 @@
 
 #include "tests/check.h"
 #include "base/config/config.h"
-#include "base/text/strbuf.h"
 
 /* One that is destroyed at the end of the block that declares it. */
 #define CONFIG __attribute__((cleanup(config_drop))) struct config

@@ -1,5 +1,4 @@
 /* test_config_bad.c - what does not load: every message says where, what was found and what to do. */
-#include <unistd.h>
 
 #include "config_test.h"
 

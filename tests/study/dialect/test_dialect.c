@@ -3,15 +3,10 @@
  * under the game's file, agents and minibatches as they are counted there, fractions cut, what no key says (rewards
  * clipped to 1, Muon, a linear encoder). */
 
-#include "base/text/num.h"
-#include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/text/strbuf.h"
-#include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/dialect/dialect.h"
 #include "study/setup/setup.h"
-#include "trainer/trainer.h"
 #include "tests/check.h"
 #include "tests/study/setup_test.h"
 

@@ -1,7 +1,6 @@
 /* test_agent_words.c - the words of an agent's command, and results that wait on the disk. */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/check.h"
 #include "base/os/file.h"

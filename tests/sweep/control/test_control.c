@@ -1,11 +1,9 @@
 /* test_control.c - the socket of a controller: who is heard, what is answered, and that no bytes harm it. */
 
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/rng.h"
 #include "tests/check.h"

@@ -1,13 +1,10 @@
 /* fake_worker.c - a worker that trains nothing and goes wrong as its device's name says. */
-#include "base/base.h"
 #include "fake_worker.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "base/os/clock.h"
 #include "base/text/json.h"
 #include "study/setup/sweep_settings.h"
 #include "sweep/launch/device_spec.h"

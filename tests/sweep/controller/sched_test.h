@@ -3,17 +3,11 @@
 #pragma once
 
 #include <signal.h>
-#include <unistd.h>
 
 #include "tests/check.h"
 #include "fake_worker.h"
-#include "base/config/config.h"
-#include "store/store.h"
-#include "study/space/search.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/launch/devices.h"
-#include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"
 
 static const char sched_config[] = "[env]\nname = squared\nn = 1\n"

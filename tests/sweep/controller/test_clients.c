@@ -2,7 +2,6 @@
  * program that stands still meanwhile. */
 #include "sched_test.h"
 
-#include "base/os/clock.h"
 #include "store/store_priv.h"
 #include "sweep/controller/leases.h"
 #include "sweep/proposals/proposer.h"

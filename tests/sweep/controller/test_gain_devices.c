@@ -3,10 +3,7 @@
 #include <sched.h>
 
 #include "tests/check.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
-#include "study/space/search.h"
 #include "study/view/study_view.h"
 #include "sweep/launch/devices.h"
 #include "study/findings/gain.h"

@@ -1,7 +1,6 @@
 /* test_overrun.c - which trials are stopped because they cost far more than was predicted: never one that may still
  * gain. */
 
-#include "store/store.h"
 #include "study/view/study_view.h"
 #include "sweep/controller/trial/overrun.h"
 #include "tests/check.h"

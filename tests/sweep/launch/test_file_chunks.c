@@ -1,5 +1,4 @@
 /* test_file_chunks.c - a file goes through messages whole, or not at all. */
-#include <unistd.h>
 
 #include "base/os/file.h"
 #include "base/text/json.h"

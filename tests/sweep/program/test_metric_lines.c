@@ -1,7 +1,6 @@
 /* test_metric_lines.c - what a program's lines report, and what is shown of its output. */
 
 #include "tests/unit_test.h"
-#include "base/text/strbuf.h"
 #include "sweep/program/metric_lines.h"
 #include "sweep/program/output_log.h"
 

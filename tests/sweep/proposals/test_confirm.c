@@ -1,18 +1,13 @@
 /* test_confirm.c - how much of a budget goes into runs under fresh seeds, and when: studies played out with a plan that
  * is always followed, by trials, by seconds and by time; nothing is trained. */
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "tests/check.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/setup/setup.h"
-#include "study/view/study_view.h"
 #include "sweep/proposals/confirm.h"
 #include "sweep/proposals/propose.h"
 #include "sweep/proposals/proposer.h"
 #include "sweep/controller/sched_study.h"
-#include "sweep/controller/stop_rules.h"
 
 #define MAX 400
 

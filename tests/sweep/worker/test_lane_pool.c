@@ -1,11 +1,8 @@
 /* test_lane_pool.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
-#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/check.h"
-#include "base/config/config.h"
 #include "study/setup/setup.h"
 #include "sweep/worker/lane_pool.h"
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include "base/rng.h"
-#include "gp/gp.h"
-#include "store/store.h"
 #include "study/view/promise.h"
 #include "study/view/study_view.h"
 #include "tests/check.h"

@@ -5,11 +5,7 @@
  * fails, every fifteenth is stopped; the last RUNNING trials are left running. Each trial has its whole config and a
  * learning curve. */
 
-#include "base/base.h"
-#include "base/text/num.h"
 #include "base/rng.h"
-#include "base/config/config.h"
-#include "gp/gp.h"
 #include "store/store.h"
 #include "study/space/search.h"
 #include "study/setup/setup.h"

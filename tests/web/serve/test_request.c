@@ -1,7 +1,6 @@
 /* test_request.c - what comes in over HTTP: paths, queries, Host, Origin, cookies, tokens, encodings, entity tags. */
 
 #include "tests/check.h"
-#include "base/text/strbuf.h"
 #include "web/serve/answer_cache.h"
 #include "web/text/put.h"
 #include "web/serve/request.h"

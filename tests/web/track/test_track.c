@@ -1,7 +1,6 @@
 /* test_track.c - the parts of the trackers that touch no network: waiting times, addresses, netrc, the rows of the
  * outbox that a tracker gets, and texts that the clients share. */
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/check.h"
 #include "base/rng.h"

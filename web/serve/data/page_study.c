@@ -5,7 +5,6 @@
  * changed[i] is the version in which anything that
  * /trials shows of trial i changed last, on_front too. */
 #include "web/serve/data/page_study.h"
-#include "base/text/strbuf.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "study/findings/believed.h"

@@ -4,9 +4,7 @@
  * points to; page_study_free. */
 #pragma once
 
-#include "base/base.h"
 #include "base/text/json.h"
-#include "store/store.h"
 #include "study/view/study_view.h"
 #include "web/text/trial_field.h"
 

@@ -2,13 +2,11 @@
  * Invariant: a model holds its own copy of the study; the store may change meanwhile. */
 #include "web/serve/data/study_model.h"
 
-#include "base/text/num.h"
 #include "base/rng.h"
 #include "study/findings/next_trials.h"
 #include "study/view/insight_text.h"
 #include "study/view/promise.h"
 #include "study/view/study_insight.h"
-#include "study/view/study_view.h"
 #include "web/serve/data/page_study.h"
 
 #define FRONT_RANDOM 4096 /* points over the whole space */
