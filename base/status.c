@@ -17,10 +17,9 @@ static void PRINTF_LIKE(2, 0) cut_middle(char *ret_text, const char *fmt, va_lis
     static const char mark[] = " [...] ";
     char whole[16 * ERROR_TEXT_MAX];
     size_t head = ERROR_TEXT_MAX / 2, tail = ERROR_TEXT_MAX - 1 - head - (sizeof mark - 1);
-    const char *end;
 
     vsnprintf(whole, sizeof whole, fmt, args);
-    end = whole + strlen(whole) - tail;
+    const char *end = whole + strlen(whole) - tail;
     while (head > 0 && is_inside_character(whole + head))
         head--;
     while (is_inside_character(end))

@@ -48,7 +48,6 @@ GAUSS_FN float bins_value(const struct kern_heads *heads, const float *centres, 
 GAUSS_FN int bins_place(const struct kern_heads *heads, const float *centres, float target, float *ret_upper)
 {
     int low = 0, high = heads->n_bins - 1;
-    float upper;
     while (high - low > 1) {
         int middle = (low + high) / 2;
         if (centres[middle] <= target)
@@ -56,7 +55,7 @@ GAUSS_FN int bins_place(const struct kern_heads *heads, const float *centres, fl
         else
             high = middle;
     }
-    upper = (target - centres[low]) / (centres[high] - centres[low]);
+    float upper = (target - centres[low]) / (centres[high] - centres[low]);
     *ret_upper = upper < 0.0f ? 0.0f : upper > 1.0f ? 1.0f : upper; /* NaN stays NaN */
     return low;
 }

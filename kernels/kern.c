@@ -54,7 +54,6 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
     const struct kern_device *device;
     double from_s = clock_mono_s();
     struct kern *kern;
-    enum status rc;
 
     *ret_kern = NULL;
     TRY(kern_find_device(settings, &device, err));
@@ -65,7 +64,7 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
     kern->ops = device->ops[KERN_F32];
     kern->settings = *settings;
     kern_part_end(kern, "driver", &from_s);
-    rc = device->open(kern, settings, err);
+    enum status rc = device->open(kern, settings, err);
     if (rc != ST_OK) {
         mem_free(kern);
         return rc;

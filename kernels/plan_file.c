@@ -130,13 +130,12 @@ void plan_file_save(struct plan_file *file)
 {
     const char *slash = strrchr(file->path, '/');
     struct error why = {0};
-    size_t bytes;
     char folder[PATH_MAX];
 
     if (!file->changed)
         return;
     merge(file);
-    bytes = file->header.n * row_size(file);
+    size_t bytes = file->header.n * row_size(file);
     file->header.crc = sum_up(&file->header, file->rows, bytes);
     MEM_LOCAL unsigned char *all = mem_alloc(sizeof file->header + bytes);
     memcpy(all, &file->header, sizeof file->header);

@@ -96,7 +96,6 @@ bool kern_ranks_aborted(const struct kern_ranks *ranks)
 bool kern_ranks_meet(struct kern_ranks *ranks, size_t rank)
 {
     uint64_t round;
-    bool met;
 
     kern_ranks_wait(ranks, rank, true);
     pthread_mutex_lock(&ranks->lock);
@@ -108,7 +107,7 @@ bool kern_ranks_meet(struct kern_ranks *ranks, size_t rank)
     }
     while (ranks->round == round && !atomic_load(&ranks->aborted))
         pthread_cond_wait(&ranks->changed, &ranks->lock);
-    met = ranks->round != round;
+    bool met = ranks->round != round;
     pthread_mutex_unlock(&ranks->lock);
     kern_ranks_wait(ranks, rank, false);
     return met && !atomic_load(&ranks->aborted);

@@ -79,11 +79,10 @@ enum status span_exchange(struct kern_ranks *ranks, struct error *err)
     const struct kern_exchange *given = kern_ranks_given(ranks), *own = &given[span->first];
     MEM_LOCAL float *room = span->first == 0 ? mem_array(own->n + 1, sizeof *room) : NULL;
     size_t end = span->first + span->n;
-    enum status rc;
 
     for (size_t r = span->first + 1; r < end && own->row_bytes > 0; r++)
         memcpy(row_at(own, r), row_at(&given[r], r), own->row_bytes);
-    rc = span->first == 0 ? lead(ranks, room, err) : follow(ranks, err);
+    enum status rc = span->first == 0 ? lead(ranks, room, err) : follow(ranks, err);
     for (size_t r = span->first + 1; r < end && rc == ST_OK; r++) {
         if (own->n > 0)
             memcpy(given[r].sum, own->sum, own->n * sizeof *own->sum);

@@ -44,7 +44,6 @@ const char *store_beside(const char *path, char *buf)
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     char name[128];
     struct error why = {0};
-    size_t n;
 
     if (!store_is_address(path))
         return realpath(path, buf) != NULL ? buf : path;
@@ -55,7 +54,7 @@ const char *store_beside(const char *path, char *buf)
         snprintf(buf, PATH_MAX, "%.3000s/.local/share/trawl", home != NULL && home[0] == '/' ? home : "/tmp");
     if (file_make_folders(buf, 0777, &why) != ST_OK)
         log_debug("%s", why.text); /* whatever fails is reported where a file is made there */
-    n = strlen(buf);
+    size_t n = strlen(buf);
     snprintf(buf + n, PATH_MAX - n, "/%s", name);
     return buf;
 }

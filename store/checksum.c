@@ -140,13 +140,12 @@ enum status store_row_check(struct store *store, enum store_sql row, int64_t id,
 
 enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err)
 {
-    uint32_t crc;
     int at;
     struct db_stmt *stmt;
     bool there;
 
     TRY(store_sql_row(store, row, VALUES(val_i64(id)), "sealing a row", &stmt, &there, err));
-    crc = there ? row_sum(stmt, &at) : 0;
+    uint32_t crc = there ? row_sum(stmt, &at) : 0;
     db_reset(stmt);
     if (!there)
         return ST_OK;
@@ -271,7 +270,6 @@ static unsigned char *put(unsigned char *at, const void *value, size_t n)
 enum status store_sums_write(struct store *store, int64_t trial_id, const struct store_sums *sums, struct error *err)
 {
     unsigned char *bytes = mem_alloc(sums->n * ENTRY_BYTES + 1), *at = bytes;
-    enum status rc;
 
     for (size_t i = 0; i < sums->n; i++) {
         const struct curve_sum *s = &sums->v[i];
@@ -279,8 +277,9 @@ enum status store_sums_write(struct store *store, int64_t trial_id, const struct
         uint64_t sum = htole64(s->sum), steps = htole64((uint64_t)s->last_steps);
         at = put(put(put(put(put(at, &name, 4), &count, 4), &sum, 8), &steps, 8), &crc, 4);
     }
-    rc = store_sql_queue(store, SQL_SUMS_SET, VALUES(val_i64(trial_id), val_blob(bytes, (size_t)(at - bytes))),
-                         "recording the checksums of learning curves", err);
+    enum status rc =
+        store_sql_queue(store, SQL_SUMS_SET, VALUES(val_i64(trial_id), val_blob(bytes, (size_t)(at - bytes))),
+                        "recording the checksums of learning curves", err);
     mem_free(bytes);
     return rc;
 }

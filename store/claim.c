@@ -175,11 +175,10 @@ enum status store_lease_keep(struct store *store, int64_t lease_id, int64_t leas
                              const struct metric_report *report, char *stop, struct error *err)
 {
     static const char what[] = "keeping a lease";
-    enum status rc;
 
     stop[0] = '\0';
     TRY(store_begin(store, what, err));
-    rc = keep(store, lease_id, lease_ms, stop, what, err);
+    enum status rc = keep(store, lease_id, lease_ms, stop, what, err);
     if (rc == ST_OK && report != NULL)
         rc = store_report_part(store, report, err);
     return store_end(store, rc, what, err);
@@ -189,22 +188,20 @@ enum status store_lease_set_config(struct store *store, const struct lease *leas
                                    struct error *err)
 {
     static const char what[] = "completing a trial's config";
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = store_trial_change(store, SQL_LEASE_CONFIG,
-                            VALUES(val_i64(lease->trial_id), val_text(config), val_i64(lease->id)),
-                            "configured by this node", what, err);
+    enum status rc = store_trial_change(store, SQL_LEASE_CONFIG,
+                                        VALUES(val_i64(lease->trial_id), val_text(config), val_i64(lease->id)),
+                                        "configured by this node", what, err);
     return store_end(store, rc, what, err);
 }
 
 enum status store_lease_ask_stop(struct store *store, int64_t lease_id, const char *why, struct error *err)
 {
     static const char what[] = "asking a node to end a trial";
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = store_lease_change(store, SQL_LEASE_STOP, VALUES(val_i64(lease_id), val_text(why)), what, err);
+    enum status rc = store_lease_change(store, SQL_LEASE_STOP, VALUES(val_i64(lease_id), val_text(why)), what, err);
     return store_end(store, rc, what, err);
 }
 
@@ -232,12 +229,11 @@ static enum status expire(struct store *store, int64_t lease_id, int64_t now_ms,
 {
     static const char what[] = "ending a node's lease";
     enum trial_state after;
-    enum status rc;
 
     TRY(store_begin_synced(store, what, err));
-    rc = are_spared(store)
-             ? FAIL(err, ST_EXISTS, "%s: the node could not report", store->path)
-             : store_lease_change(store, SQL_LEASE_EXPIRE, VALUES(val_i64(lease_id), val_i64(now_ms)), what, err);
+    enum status rc = are_spared(store) ? FAIL(err, ST_EXISTS, "%s: the node could not report", store->path)
+                                       : store_lease_change(store, SQL_LEASE_EXPIRE,
+                                                            VALUES(val_i64(lease_id), val_i64(now_ms)), what, err);
     THEN(rc, store_lease_release(store, lease_id, LEASE_EXPIRED, &after, err));
     return store_end(store, rc, what, err);
 }

@@ -66,13 +66,12 @@ static enum status read_lease(struct store *store, struct db_stmt *stmt, struct 
 enum status store_lease_find(struct store *store, const char *token, struct lease *ret_lease, struct error *err)
 {
     struct db_stmt *stmt;
-    enum status rc;
     bool there;
 
     *ret_lease = (struct lease){0};
     TRY(store_sql_row(store, SQL_LEASE_BY_TOKEN, VALUES(val_text(token)), "reading a lease", &stmt, &there, err));
-    rc = there ? read_lease(store, stmt, ret_lease, err)
-               : FAIL(err, ST_NOTFOUND, "%s: there is no such lease", store->path);
+    enum status rc = there ? read_lease(store, stmt, ret_lease, err)
+                           : FAIL(err, ST_NOTFOUND, "%s: there is no such lease", store->path);
     db_reset(stmt);
     return rc;
 }
@@ -146,11 +145,10 @@ enum status store_lease_give_part(struct store *store, struct lease *lease, bool
 enum status store_lease_give(struct store *store, struct lease *lease, struct error *err)
 {
     static const char what[] = "giving a lease";
-    enum status rc;
 
     lease->given_ms = clock_utc_ms();
     TRY(store_begin_synced(store, what, err));
-    rc = store_lease_give_part(store, lease, true, err);
+    enum status rc = store_lease_give_part(store, lease, true, err);
     return store_end(store, rc, what, err);
 }
 
@@ -170,11 +168,10 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
                                const struct metric_report *report, struct error *err)
 {
     static const char what[] = "extending a lease";
-    enum status rc;
 
     TRY(store_begin_late(store, what, err));
-    rc = store_lease_change(store, SQL_LEASE_EXTEND, VALUES(val_i64(lease_id), val_i64(until_ms), val_i64(seq)), what,
-                            err);
+    enum status rc = store_lease_change(store, SQL_LEASE_EXTEND,
+                                        VALUES(val_i64(lease_id), val_i64(until_ms), val_i64(seq)), what, err);
     if (rc == ST_OK && report != NULL)
         rc = store_report_part(store, report, err);
     return store_end(store, rc, what, err);
@@ -197,12 +194,11 @@ enum status store_lease_finish(struct store *store, int64_t lease_id, const stru
 {
     static const char what[] = "recording a client's result";
     int64_t trial_id = 0;
-    enum status rc;
 
     TRY(trial_of(store, lease_id, &trial_id, err));
     TRY(store_begin_synced(store, what, err));
-    rc = store_lease_change(store, SQL_LEASE_FINISH,
-                            VALUES(val_i64(lease_id), val_text(result_json), val_i64(clock_utc_ms())), what, err);
+    enum status rc = store_lease_change(
+        store, SQL_LEASE_FINISH, VALUES(val_i64(lease_id), val_text(result_json), val_i64(clock_utc_ms())), what, err);
     THEN(rc, store_trial_finish_part(store, trial_id, result, outbox_json, err));
     store_hint(store, STORE_HINT_RESULTS);
     return store_end(store, rc, what, err);
@@ -211,10 +207,8 @@ enum status store_lease_finish(struct store *store, int64_t lease_id, const stru
 static enum status put_text(struct store *store, int64_t lease_id, enum store_sql sql, const char *json,
                             const char *what, struct error *err)
 {
-    enum status rc;
-
     TRY(store_begin_synced(store, what, err));
-    rc = store_lease_change(store, sql, VALUES(val_i64(lease_id), val_text(json)), what, err);
+    enum status rc = store_lease_change(store, sql, VALUES(val_i64(lease_id), val_text(json)), what, err);
     store_hint(store, STORE_HINT_RESULTS);
     return store_end(store, rc, what, err);
 }

@@ -84,10 +84,9 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
 {
     for (size_t i = 0; i < n; i++) {
         const struct metric_point *p = &points[i];
-        struct curve_sum *sum;
         int64_t id;
         TRY(name_id(store, p->name, &id, err));
-        sum = store_sums_get(&store->sums, id);
+        struct curve_sum *sum = store_sums_get(&store->sums, id);
         if (p->env_steps <= sum->last_steps)
             TRY(forget_point(store, trial_id, sum, p->env_steps, err));
         TRY(store_sql_queue(
@@ -226,12 +225,11 @@ enum status store_curve(struct store *store, int64_t trial_id, const char *name,
 {
     struct curve_sum sum = {.last_steps = INT64_MIN}, expected;
     bool begun, known = false;
-    enum status rc;
 
     *ret_points = NULL;
     *ret_n = 0;
     TRY(store_read_begin(store, &begun, err)); /* points and their sum from one state of the store */
-    rc = read_curve(store, trial_id, name, ret_points, ret_n, &sum, err);
+    enum status rc = read_curve(store, trial_id, name, ret_points, ret_n, &sum, err);
     THEN(rc, store_curve_expected(store, trial_id, name, &known, &expected, err));
     if (rc == ST_OK && known && (sum.n != expected.n || sum.sum != expected.sum))
         rc = store_curve_damaged(store, trial_id, name, err);

@@ -139,7 +139,6 @@ static enum status copy_by_key(struct copy *c, struct error *err)
     struct db_stmt row = {0};
     int64_t last = INT64_MIN;
     size_t n = ROWS_AT_A_TIME;
-    enum status rc;
     bool whole = c->table->key[0] == '\0';
 
     if (whole)
@@ -147,7 +146,7 @@ static enum status copy_by_key(struct copy *c, struct error *err)
     else
         snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE %s > ?1 ORDER BY %s LIMIT %d", c->table->name, c->table->key,
                  c->table->key, ROWS_AT_A_TIME);
-    rc = store_sql_prepare(c->from, sql, &row, err);
+    enum status rc = store_sql_prepare(c->from, sql, &row, err);
     while (rc == ST_OK && n == ROWS_AT_A_TIME) {
         if (!whole)
             db_bind(&row, 1, val_i64(last));
@@ -165,10 +164,9 @@ static enum status copy_by_trial(struct copy *c, struct error *err)
     int64_t id = 0, last;
     size_t n;
     int step = DB_ROW;
-    enum status rc;
 
     snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE trial_id = ?1", c->table->name);
-    rc = store_sql_prepare(c->from, sql, &row, err);
+    enum status rc = store_sql_prepare(c->from, sql, &row, err);
     THEN(rc, store_sql_prepare(c->from, "SELECT min(id) FROM trial WHERE id > ?1", &next, err));
     while (rc == ST_OK && step == DB_ROW) {
         db_bind(&row, 1, val_i64(id));
@@ -272,12 +270,11 @@ static enum status copy_tables(struct store *from, struct store *to, struct stor
 enum status store_copy_rows(struct store *from, struct store *to, struct store_copied *ret, struct error *err)
 {
     bool begun = false;
-    enum status rc;
 
     *ret = (struct store_copied){0};
     TRY(check_empty(to, err));
     TRY(store_read_begin(from, &begun, err));
-    rc = store_begin_synced(to, what, err);
+    enum status rc = store_begin_synced(to, what, err);
     THEN(rc, store_end(to, copy_tables(from, to, ret, err), what, err));
     return store_read_end(from, begun, rc);
 }
@@ -295,14 +292,14 @@ enum status store_migrate(const char *from_path, const char *to_path, struct sto
 {
     AT_END(store_close_at) struct store *from = NULL, *to = NULL;
     bool is_new = !store_is_address(to_path) && access(to_path, F_OK) != 0;
-    enum status rc;
 
     *ret = (struct store_copied){0};
     if (!store_may_exist(from_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store; name a file, or postgresql://HOST/DATABASE", from_path);
     if (same_store(from_path, to_path))
         return FAIL(err, ST_USAGE, "migrate: %s and %s are one store; a copy needs another place", from_path, to_path);
-    rc = store_open_writer(&from, from_path, err); /* its controller has to end: what it wrote later would be missing */
+    enum status rc =
+        store_open_writer(&from, from_path, err); /* its controller has to end: what it wrote later would be missing */
     THEN(rc, store_open_writer(&to, to_path, err));
     if (rc == ST_OK && ((from->pg != NULL && pg_has_holder(from)) || (to->pg != NULL && pg_has_holder(to))))
         rc = FAIL(err, ST_BUSY, "migrate: a sweep runs on %s or %s; wait for it, or stop it", from_path, to_path);

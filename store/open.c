@@ -202,11 +202,10 @@ static enum status opened(struct store *store, enum status rc, struct store **re
 static enum status open_address(struct store **ret_store, const char *path, enum pg_role role, struct error *err)
 {
     struct store *store = store_new(path, role != PG_READER);
-    enum status rc;
 
     store->second = role == PG_SECOND || role == PG_STUDIES;
     store->controls = role == PG_CONTROLLER || role == PG_STUDIES;
-    rc = pg_open(store, role, err);
+    enum status rc = pg_open(store, role, err);
     THEN(rc, store_schema_open(store, err));
     return opened(store, rc, ret_store);
 }
@@ -217,9 +216,8 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
         return open_address(ret_store, path, PG_CONTROLLER, err);
     struct store *store = store_new(path, true);
     bool empty;
-    enum status rc;
 
-    rc = check_file(store, &empty, err);
+    enum status rc = check_file(store, &empty, err);
     THEN(rc, store_lock_take(store, err));
     if (rc == ST_OK) /* again: its owner may have just made it */
         rc = check_file(store, &empty, err);
@@ -339,10 +337,9 @@ enum status store_open_blind(struct store **ret_store, const char *path, bool bl
     struct error first = {ST_OK, ""};
     struct store *store = store_new(path, false);
     bool empty;
-    enum status rc;
 
     store->blind = blind;
-    rc = check_file(store, &empty, err);
+    enum status rc = check_file(store, &empty, err);
     if (rc == ST_OK && empty)
         rc = access(path, F_OK) == 0
                  ? FAIL(err, ST_NOTFOUND,

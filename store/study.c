@@ -29,14 +29,13 @@ enum status store_study_create(struct store *store, struct study *study, struct 
 {
     static const char what[] = "adding the study";
     struct error why = {0};
-    enum status rc;
     int64_t id = 0, priority = study->limits.priority > 0 ? study->limits.priority : 1;
 
     if (study->name == NULL || study->name[0] == '\0')
         return FAIL(err, ST_USAGE, "the study has no name; give one with --name");
     int64_t now_ms = clock_utc_ms();
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql_i64(
+    enum status rc = store_sql_i64(
         store, SQL_STUDY_INSERT,
         VALUES(val_text(study->name), val_text(study->config), val_text(study->space), val_text(study->method),
                val_text(study->metric), val_text(study->maximize ? "maximize" : "minimize"), val_i64(study->seed),
@@ -130,12 +129,11 @@ static enum status study_missing(struct store *store, const char *name, struct e
 enum status store_study_find(struct store *store, const char *name, struct study *ret_study, struct error *err)
 {
     struct db_stmt *stmt;
-    enum status rc;
     bool there;
 
     *ret_study = (struct study){0};
     TRY(store_sql_row(store, SQL_STUDY_FIND, VALUES(val_text(name)), "reading the study", &stmt, &there, err));
-    rc = there ? read_study(store, stmt, ret_study, err) : ST_NOTFOUND;
+    enum status rc = there ? read_study(store, stmt, ret_study, err) : ST_NOTFOUND;
     db_reset(stmt);
     return rc == ST_NOTFOUND ? study_missing(store, name, err) : rc;
 }

@@ -24,10 +24,9 @@ static enum status update(struct store *store, enum store_sql id, struct db_valu
                           struct error *err)
 {
     int64_t study_id = values.v[0].i64, n = 0;
-    enum status rc;
 
     TRY(store_begin_synced(store, what, err));
-    rc = store_row_check(store, SQL_STUDY_ROW, study_id, err);
+    enum status rc = store_row_check(store, SQL_STUDY_ROW, study_id, err);
     THEN(rc, store_sql_change(store, id, values, what, &n, err));
     if (rc == ST_OK && n == 0)
         rc = FAIL(err, ST_NOTFOUND, "%s has no study with id %lld", store->path, (long long)study_id);

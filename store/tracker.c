@@ -48,10 +48,9 @@ enum status store_tracker_register(struct store *store, int64_t study_id, const 
 {
     static const char what[] = "adding a tracker";
     bool registered;
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = find_key(store, study_id, tracker, ret_key, &registered, err);
+    enum status rc = find_key(store, study_id, tracker, ret_key, &registered, err);
     if (rc == ST_OK && !registered) {
         if (ret_key[0] == '\0')
             make_key(ret_key);
@@ -65,10 +64,10 @@ enum status store_tracker_forget(struct store *store, int64_t study_id, const ch
 {
     static const char what[] = "forgetting a tracker";
     int64_t n = 0;
-    enum status rc;
 
     TRY(store_begin_synced(store, what, err));
-    rc = store_sql_change(store, SQL_TRACKER_DELETE, VALUES(val_i64(study_id), val_text(tracker)), what, &n, err);
+    enum status rc =
+        store_sql_change(store, SQL_TRACKER_DELETE, VALUES(val_i64(study_id), val_text(tracker)), what, &n, err);
     if (rc == ST_OK && n == 0)
         rc = FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s'", store->path, tracker);
     THEN(rc, store_sql_run(store, SQL_OUTBOX_TRIM_ALL, VALUES(val_i64(study_id)), what, err));
@@ -157,10 +156,9 @@ enum status store_tracker_commit(struct store *store, int64_t study_id, const ch
                                  const struct tracker_position *position, struct error *err)
 {
     static const char what[] = "recording a tracker's position";
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = set_position(store, study_id, tracker, trial_id, position, err);
+    enum status rc = set_position(store, study_id, tracker, trial_id, position, err);
     THEN(rc, store_sql_run(store, SQL_OUTBOX_TRIM, VALUES(val_i64(study_id), val_i64(trial_id)), what, err));
     return store_end(store, rc, what, err);
 }

@@ -209,14 +209,13 @@ enum status store_trial_extend(struct store *store, struct trial *trial, int64_t
 /* ST_NOTFOUND: no such trial. The caller frees it. */
 static enum status trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial, struct error *err)
 {
-    enum status rc;
     struct db_stmt *stmt;
     bool there;
 
     *ret_trial = (struct trial){0};
     TRY(store_sql_row(store, SQL_TRIAL_BY_ID, VALUES(val_i64(trial_id)), "reading a trial", &stmt, &there, err));
-    rc = there ? read_trial(store, stmt, -1, -1, ret_trial, err)
-               : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
+    enum status rc = there ? read_trial(store, stmt, -1, -1, ret_trial, err)
+                           : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
     db_reset(stmt);
     return rc;
 }
@@ -284,11 +283,10 @@ enum status store_trial_clear(struct store *store, int64_t trial_id, struct erro
 enum status store_trial_set_config(struct store *store, int64_t trial_id, const char *config, struct error *err)
 {
     static const char what[] = "completing a trial's config";
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = store_trial_change(store, SQL_TRIAL_CONFIG, VALUES(val_i64(trial_id), val_text(config)),
-                            "given another config", what, err);
+    enum status rc = store_trial_change(store, SQL_TRIAL_CONFIG, VALUES(val_i64(trial_id), val_text(config)),
+                                        "given another config", what, err);
     return store_end(store, rc, what, err);
 }
 
@@ -330,10 +328,9 @@ static enum status finish_again(struct store *store, int64_t trial_id, const str
 {
     AT_END(trial_free) struct trial trial = {0};
     MEM_LOCAL char *checkpoint = NULL;
-    enum status rc;
 
     TRY(trial_by_id(store, trial_id, &trial, err));
-    rc = store_checkpoint_path(store, trial_id, &checkpoint, err);
+    enum status rc = store_checkpoint_path(store, trial_id, &checkpoint, err);
     if (rc == ST_OK &&
         !(trial.state == result->state && same_f64(trial.score, result->score) && same_f64(trial.perf, result->perf) &&
           same_f64(trial.cost_s, result->cost_s) && same_f64(trial.device_s, result->device_s) &&
@@ -428,11 +425,10 @@ enum status store_trials_recover(struct store *store, int64_t study_id, bool req
     static const char what[] = "recovering interrupted trials";
     MEM_LOCAL int64_t *ids = NULL;
     size_t n = 0;
-    enum status rc;
 
     *ret_n = 0;
     TRY(store_begin(store, what, err));
-    rc = running_ids(store, study_id, &ids, &n, err);
+    enum status rc = running_ids(store, study_id, &ids, &n, err);
     for (size_t i = 0; rc == ST_OK && i < n; i++)
         rc = requeue ? store_trial_requeue_part(store, ids[i], REQUEUE_STOPPED, err)
                      : store_trial_lose_part(store, ids[i], "the program ended while the trial ran", err);
@@ -481,16 +477,15 @@ enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t
 enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,
                              struct error *err)
 {
-    enum status rc;
     struct db_stmt *stmt;
     bool there;
 
     *ret_trial = (struct trial){0};
     TRY(store_sql_row(store, SQL_TRIAL_FIND, VALUES(val_i64(study_id), val_i64(number)), "reading a trial", &stmt,
                       &there, err));
-    rc = there ? read_trial(store, stmt, study_id, number, ret_trial, err)
-               : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them", store->path,
-                      (long long)number);
+    enum status rc = there ? read_trial(store, stmt, study_id, number, ret_trial, err)
+                           : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them",
+                                  store->path, (long long)number);
     db_reset(stmt);
     return rc;
 }

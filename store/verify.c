@@ -156,7 +156,6 @@ enum status store_verify(const char *path, struct store_verdict *ret_verdict, st
     struct verify v = {.verdict = ret_verdict, .report = report, .ctx = ctx};
     char integrity[64];
     bool begun = false;
-    enum status rc;
 
     *ret_verdict = (struct store_verdict){0};
     TRY(store_open_blind(&v.store, path, true, err));
@@ -186,7 +185,7 @@ enum status store_verify(const char *path, struct store_verdict *ret_verdict, st
          mark_row);
     each(&v, "the trackers' outbox", "SELECT id, study_id, trial_id, created_ms, payload, checksum FROM outbox",
          outbox_row);
-    rc = store_read_end(v.store, begun, ST_OK);
+    enum status rc = store_read_end(v.store, begun, ST_OK);
     store_close(v.store);
     return rc;
 }

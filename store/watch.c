@@ -62,11 +62,10 @@ enum status store_metric_last(struct store *store, int64_t trial_id, const char 
 {
     struct curve_sum expected;
     bool begun, known = false;
-    enum status rc;
 
     *ret_found = false;
     TRY(store_read_begin(store, &begun, err));
-    rc = read_last(store, trial_id, name, ret_point, ret_found, err);
+    enum status rc = read_last(store, trial_id, name, ret_point, ret_found, err);
     THEN(rc, store_curve_expected(store, trial_id, name, &known, &expected, err));
     if (rc == ST_OK && known &&
         (*ret_found != (expected.n > 0) ||
@@ -107,12 +106,11 @@ enum status store_metric_names(struct store *store, int64_t trial_id, char ***re
                                struct error *err)
 {
     bool begun;
-    enum status rc;
 
     *ret_names = NULL;
     *ret_n = 0;
     TRY(store_read_begin(store, &begun, err));
-    rc = read_names(store, trial_id, ret_names, ret_n, err);
+    enum status rc = read_names(store, trial_id, ret_names, ret_n, err);
     THEN(rc, check_names(store, trial_id, *ret_n, err));
     rc = store_read_end(store, begun, rc);
     if (rc != ST_OK) {

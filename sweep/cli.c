@@ -29,7 +29,6 @@ static enum status no_such_option(const struct cli *cli, const struct config *co
                                   struct error *err)
 {
     const char *names[32];
-    const char *near;
     char key[CONFIG_KEY_MAX];
     size_t n = cli->n_opts < 32 ? cli->n_opts : 32;
 
@@ -39,7 +38,7 @@ static enum status no_such_option(const struct cli *cli, const struct config *co
         names[i] = cli->opts[i].name;
     if (config != NULL && config_find_named(config, name, key))
         return FAIL(err, ST_USAGE, "%s: no option '--%s'; did you mean '--%s', the config's?", cli->name, name, key);
-    near = word_nearest(name, names, n);
+    const char *near = word_nearest(name, names, n);
     if (strcmp(name, "store") == 0)
         return FAIL(err, ST_USAGE, "%s: no option '--store', the store is one of its words; usage: %s", cli->name,
                     cli->synopsis);

@@ -24,7 +24,6 @@ static int open_append(const char *path)
 static void rotate(struct log_file *l)
 {
     char from[4200], to[4200];
-    int fd;
 
     for (int64_t k = l->n_keep; k > 0; k--) {
         snprintf(to, sizeof to, "%s.%lld", l->path, (long long)k);
@@ -36,7 +35,7 @@ static void rotate(struct log_file *l)
     }
     if (l->n_keep == 0)
         (void)unlink(l->path);
-    fd = open_append(l->path);
+    int fd = open_append(l->path);
     if (fd < 0)
         return; /* the old one, by whatever name it has now, is better than none */
     dup2(fd, l->fd); /* the same number: others hold it */
@@ -52,11 +51,10 @@ static void sink(void *ctx, enum log_level level, const char *line)
     int64_t now_ms = clock_utc_ms();
     time_t seconds = (time_t)(now_ms / 1000);
     struct tm tm;
-    int n;
 
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-    n = snprintf(text, sizeof text, "%s.%03dZ %s: %s\n", when, (int)(now_ms % 1000), names[level], line);
+    int n = snprintf(text, sizeof text, "%s.%03dZ %s: %s\n", when, (int)(now_ms % 1000), names[level], line);
     if (n < 0)
         return;
     if ((size_t)n >= sizeof text) {

@@ -79,7 +79,6 @@ static const struct command *find_command(const char *name, struct error *err)
 {
     static const struct command hidden[] = {{"worker", "", cmd_worker}, {"reference", "", cmd_reference}};
     const char *names[N_COMMANDS];
-    const char *near;
 
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0)
@@ -89,7 +88,7 @@ static const struct command *find_command(const char *name, struct error *err)
     for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
         if (strcmp(hidden[i].name, name) == 0)
             return &hidden[i];
-    near = word_nearest(name, names, N_COMMANDS);
+    const char *near = word_nearest(name, names, N_COMMANDS);
     if (near != NULL)
         (void)FAIL(err, ST_USAGE, "no command '%s'; did you mean '%s'? `trawl --help` lists all", name, near);
     else
@@ -200,7 +199,6 @@ static enum status flush_output(enum status rc, struct error *err)
 int main(int argc, char **argv)
 {
     struct error err = {0};
-    enum status rc;
 
     hold_standard_streams();
     if (getenv("TRAWL_DEBUG") != NULL)
@@ -209,7 +207,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow (ulimit -f) */
     clock_watch_stops();
-    rc = flush_output(dispatch(argc, argv, &err), &err);
+    enum status rc = flush_output(dispatch(argc, argv, &err), &err);
     env_libraries_leave();
     if (rc != ST_OK && err.text[0] != '\0')
         fprintf(stderr, "trawl: %s\n", err.text);

@@ -50,13 +50,12 @@ enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int
 {
     struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed),
                sample = rng_split(root, STREAM_SAMPLE);
-    void *first;
 
     acting_shape(a, t, n_games, at_once);
     TRY(plan_check(&a->plan, t->kern, lower, err));
     TRY(plan_alloc(&a->plan, t->kern, err));
     TRY(kern_env_create(t->kern, &a->games, t->def, t->env_settings, n_games, rng_split(root, STREAM_ENV), err));
-    first = a->frame != NULL ? a->frame : a->obs;
+    void *first = a->frame != NULL ? a->frame : a->obs;
     t->ops->env_reset(t->kern, a->games, first, a->mask);
     normalise_apply(t, first, a->n);
     frames_stack(t, a->obs, NULL, first, NULL, NULL, a->n);

@@ -388,13 +388,12 @@ static enum status ckpt_pack(struct trainer *t, struct ckpt_file *file, struct e
     struct ckpt_header header = {.version = CKPT_VERSION, .byte_order = CKPT_BYTE_ORDER, .file_bytes = file->n};
     struct ckpt_shape shape;
     struct ckpt_list list;
-    size_t bytes_each;
     MEM_LOCAL char *parts = NULL;
 
     memcpy(header.magic, CKPT_MAGIC, sizeof header.magic);
     ckpt_list_trainer(&list, t, &shape, file->policy);
     header.n_sections = (uint32_t)list.n + 1; /* and the config */
-    bytes_each = file->policy ? 0 : parts_bytes(t);
+    size_t bytes_each = file->policy ? 0 : parts_bytes(t);
     if (bytes_each > 0) {
         parts = mem_try_array(t->n_ranks, bytes_each);
         if (parts == NULL)
@@ -412,13 +411,13 @@ static enum status ckpt_write(struct trainer *t, bool policy, const char *path, 
                               struct error *err)
 {
     struct ckpt_file file = {.text_bytes = strlen(config_text) + 1, .policy = policy};
-    enum status rc;
 
     file.n = ckpt_bytes(t, &file);
     file.text = mem_strdup(config_text);
     file.bytes = mem_try_alloc(file.n);
-    rc = file.bytes != NULL ? ckpt_pack(t, &file, err)
-                            : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, file.n);
+    enum status rc = file.bytes != NULL
+                         ? ckpt_pack(t, &file, err)
+                         : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, file.n);
     THEN(rc, file_write_all(path, file.bytes, file.n, err));
     mem_free(file.bytes);
     mem_free(file.text);
@@ -434,8 +433,6 @@ enum status rank_join_sums(void *ctx, struct trainer *t, struct error *err)
 
 enum status trainer_save(struct trainer *t, const char *path, const char *config_text, struct error *err)
 {
-    enum status rc;
-
     if (t->failed)
         return FAIL(err, ST_NUMERIC, "%s: not written, training had failed before; the last checkpoint is kept", path);
     TRY(trainer_sync(t, err));
@@ -445,7 +442,7 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     }
     if (t->running)
         trainer_tick(t);
-    rc = ckpt_write(t, false, path, config_text, err);
+    enum status rc = ckpt_write(t, false, path, config_text, err);
     trainer_tick_skip(t);
     return rc;
 }
@@ -554,7 +551,6 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, const char *
     struct ckpt_header header;
     struct ckpt_shape shape, mine;
     struct ckpt_list list;
-    const char *at;
 
     memcpy(&header, bytes, sizeof header);
     if (header.version < CKPT_VERSION)
@@ -564,7 +560,7 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, const char *
                     path, header.version, CKPT_VERSION);
     ckpt_shape_fill(t, &mine);
     ckpt_list_trainer(&list, t, &shape, false);
-    at = ckpt_find(bytes, n, "shape", &got);
+    const char *at = ckpt_find(bytes, n, "shape", &got);
     if (!ckpt_shape_read(&shape, at, got))
         return FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
     TRY(ckpt_shape_compare(path, &shape, &mine, err));
@@ -715,12 +711,11 @@ bool checkpoint_is_one(const char *path)
 
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err)
 {
-    const char *text;
     MEM_LOCAL char *bytes = NULL;
     size_t n = 0, got = 0;
 
     TRY(ckpt_read(path, &bytes, &n, err));
-    text = ckpt_find(bytes, n, "config", &got);
+    const char *text = ckpt_find(bytes, n, "config", &got);
     if (text == NULL || got == 0 || text[got - 1] != '\0')
         return FAIL(err, ST_CORRUPT, "%s: has no valid section \"config\"; use another checkpoint", path);
     *ret_text = mem_strdup(text);
@@ -732,12 +727,10 @@ enum status checkpoint_copy(const char *from, const char *to, const char *config
     size_t text_bytes = strlen(config_text) + 1, padded = ckpt_padded(text_bytes), n = 0, got = 0, at;
     struct ckpt_header header;
     struct ckpt_entry entry;
-    const char *text;
     char *bytes = NULL;
-    enum status rc;
 
     TRY(ckpt_read(from, &bytes, &n, err));
-    text = ckpt_find(bytes, n, "config", &got);
+    const char *text = ckpt_find(bytes, n, "config", &got);
     memcpy(&header, bytes, sizeof header);
     if (text == NULL || (size_t)(text - bytes) + ckpt_padded(got) != n || header.version != CKPT_VERSION) {
         mem_free(bytes);
@@ -754,7 +747,7 @@ enum status checkpoint_copy(const char *from, const char *to, const char *config
     memcpy(bytes, &header, sizeof header);
     header.crc = ckpt_crc(bytes, at + padded);
     memcpy(bytes, &header, sizeof header);
-    rc = file_write_all(to, bytes, at + padded, err);
+    enum status rc = file_write_all(to, bytes, at + padded, err);
     mem_free(bytes);
     return rc;
 }

@@ -226,7 +226,6 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
     const struct train_gate *gate = settings->gate;
     struct eval_run e = {.t = t, .set = settings};
     double from_s, waited_s = 0.0;
-    enum status rc;
 
     TRY(check(settings, err));
     TRY(trainer_sync(t, err));
@@ -241,7 +240,7 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
     if (gate != NULL)
         gate->enter(gate->ctx, false);
     from_s = clock_mono_s();
-    rc = eval_open(&e, err);
+    enum status rc = eval_open(&e, err);
     THEN(rc, eval_play(&e, &ret_result->stopped, &waited_s, err));
     if (rc == ST_OK)
         eval_sum(&e, ret_result);

@@ -104,11 +104,10 @@ static struct recording *recording_place(struct trainer *t)
 static enum status recording_make(struct trainer *t, struct recording *r, struct error *err)
 {
     double from_s = clock_mono_s();
-    enum status rc;
 
     TRY(kern_record_begin(t->kern, err));
     t->marking = r->profiled ? &r->marks : NULL;
-    rc = piece_play(t, r->piece, r->n_minibatches, err);
+    enum status rc = piece_play(t, r->piece, r->n_minibatches, err);
     t->marking = NULL;
     if (kern_record_end(t->kern, &r->graph, err) != ST_OK && rc == ST_OK)
         rc = ST_DEVICE;
@@ -120,7 +119,6 @@ static enum status recording_make(struct trainer *t, struct recording *r, struct
 static enum status piece_run(struct trainer *t, enum piece piece, int64_t n_minibatches, bool profiled,
                              const struct marks **ret_marks, struct error *err)
 {
-    struct recording *r;
     enum status rc;
 
     *ret_marks = NULL;
@@ -136,7 +134,7 @@ static enum status piece_run(struct trainer *t, enum piece piece, int64_t n_mini
         t->played[piece] = t->played[piece] || piece == PIECE_ROLLOUT || n_minibatches > 0;
         return rc;
     }
-    r = recording_find(t, piece, n_minibatches, profiled);
+    struct recording *r = recording_find(t, piece, n_minibatches, profiled);
     if (r == NULL) {
         r = recording_place(t);
         *r = (struct recording){.piece = piece,
@@ -271,15 +269,13 @@ static enum status solo_collect(struct trainer *t, struct report *ret_report, st
                                 double *ret_seconds, struct error *err)
 {
     struct solo *solo = &t->solo;
-    const char *report;
     const void *bytes;
-    const uint64_t *ns;
 
     if (!solo->launched)
         TRY(solo_launch(t, err));
     TRY(kern_slot_wait(t->kern, solo->slot, &bytes, err));
-    report = (const char *)bytes + solo->n_collected * report_bytes(1);
-    ns = (const uint64_t *)((const char *)bytes + KERN_SOLO_MAX * report_bytes(1));
+    const char *report = (const char *)bytes + solo->n_collected * report_bytes(1);
+    const uint64_t *ns = (const uint64_t *)((const char *)bytes + KERN_SOLO_MAX * report_bytes(1));
     memcpy(ret_report, report, sizeof *ret_report);
     memcpy(ret_log, report + sizeof *ret_report, sizeof *ret_log);
     *ret_seconds = 1e-9 * (double)ns[solo->n_collected];
@@ -426,7 +422,6 @@ enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err)
 {
     double from_s = clock_mono_s();
     size_t n_segments = t->n_segments;
-    enum status rc;
 
     if (t->failed)
         return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint",
@@ -435,7 +430,7 @@ enum status rank_iterate(struct trainer *t, size_t horizon, struct error *err)
         trainer_tick_skip(t);
     t->horizon = horizon;
     t->n_segments = trainer_segments(t) < n_segments ? trainer_segments(t) : n_segments;
-    rc = iteration_issue(t, err);
+    enum status rc = iteration_issue(t, err);
     t->horizon = t->horizon_full;
     t->n_segments = n_segments;
     TRY(rc);

@@ -116,8 +116,6 @@ void stats_add(struct kern_stats *sum, const struct kern_stats *stats)
 void window_add(struct window *w, int64_t env_steps, int64_t updates, const struct env_log *log,
                 const struct kern_stats *stats)
 {
-    struct window_bucket *last;
-
     if (w->n == 0 || w->in_last == w->per_bucket) {
         if (w->n == WINDOW_MAX) {
             for (size_t i = 0; i < WINDOW_MAX / 2; i++) {
@@ -133,7 +131,7 @@ void window_add(struct window *w, int64_t env_steps, int64_t updates, const stru
         w->buckets[w->n++] = (struct window_bucket){0};
         w->in_last = 0;
     }
-    last = &w->buckets[w->n - 1];
+    struct window_bucket *last = &w->buckets[w->n - 1];
     last->env_steps = env_steps;
     last->updates = updates;
     env_log_sum(&last->log, log);

@@ -11,7 +11,6 @@
 static float numeric_at(const void *x, size_t size, size_t i)
 {
     uint16_t half;
-    uint32_t bits;
     float value;
 
     if (size == sizeof value) {
@@ -19,7 +18,7 @@ static float numeric_at(const void *x, size_t size, size_t i)
         return value;
     }
     memcpy(&half, (const char *)x + i * size, sizeof half);
-    bits = (uint32_t)half << 16;
+    uint32_t bits = (uint32_t)half << 16;
     memcpy(&value, &bits, sizeof value);
     return value;
 }

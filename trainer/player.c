@@ -165,11 +165,10 @@ static enum status trace_obs(struct player *p, struct strbuf *out, struct error 
                               .n_floats = (int)(policy->n_floats * policy->n_frames)};
     size_t n = policy->obs_size;
     char number[NUM_TEXT_MAX];
-    enum status rc;
 
     MEM_LOCAL char *row = mem_alloc(policy->row_bytes);
     MEM_LOCAL float *numbers = mem_array(n, sizeof *numbers);
-    rc = kern_download(p->t->kern, row, p->play.obs, policy->row_bytes, err);
+    enum status rc = kern_download(p->t->kern, row, p->play.obs, policy->row_bytes, err);
     env_numbers(&stack, row, 1.0f, numbers);
     if (rc == ST_OK && policy->set.norm_obs && policy->n_frames > 1) /* of frames that are past */
         rc = undo_scale(p, numbers, err);

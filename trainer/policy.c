@@ -341,14 +341,13 @@ static void policy_core_step(const struct policy *p, struct kern *k, struct poli
 void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
                          const void *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n)
 {
-    struct kern_heads_layer heads;
     size_t cur = 0;
 
     policy_encode_step(p, k, s, w, obs, n);
     for (size_t l = 0; l < p->n_layers; l++, cur ^= 1)
         policy_core_step(p, k, s, w, l, s->x[cur ^ 1], s->x[cur], p->recurrent ? h + l * h_rows * p->state_size : NULL,
                          reset, n);
-    heads = heads_layer(p, w, s->x[cur], n);
+    struct kern_heads_layer heads = heads_layer(p, w, s->x[cur], n);
     heads.out = s->out;
     p->ops->heads_forward(k, &heads);
 }
@@ -394,7 +393,6 @@ static void policy_core_forward(const struct policy *p, struct kern *k, struct p
 void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                     const void *obs, float *h0, const uint8_t *reset, size_t T, size_t B)
 {
-    struct kern_heads_layer heads;
     const void *x = s->encoded;
 
     policy_encode(p, k, s, w, obs, T * B);
@@ -402,7 +400,7 @@ void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *
         policy_core_forward(p, k, s, w, l, x, p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B);
         x = s->core[l];
     }
-    heads = heads_layer(p, w, x, T * B);
+    struct kern_heads_layer heads = heads_layer(p, w, x, T * B);
     heads.out = s->out;
     p->ops->heads_forward(k, &heads);
 }

@@ -224,7 +224,6 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     struct rng sample = rng_split(t->root, STREAM_SAMPLE), segments = rng_split(t->root, STREAM_SEGMENTS);
     size_t n = t->policy.n_params, last = t->horizon * t->n_agents;
     float *params = mem_try_array(n, sizeof *params);
-    enum status rc;
     void *obs, *first;
 
     segments.counter = t->first_segment; /* draw i of an order belongs to segment i of all ranks */
@@ -233,7 +232,7 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     for (size_t i = 0; i < ENV_MAX_NUMBERS; i++)
         t->numbers[i] = NAN;
     policy_fill_params(&t->policy, rng_split(t->root, STREAM_INIT), params);
-    rc = kern_upload(t->kern, t->params, params, n * sizeof *params, err);
+    enum status rc = kern_upload(t->kern, t->params, params, n * sizeof *params, err);
     THEN(rc, kern_upload(t->kern, t->rng_sample, &sample, sizeof sample, err));
     THEN(rc, kern_upload(t->kern, t->rng_segments, &segments, sizeof segments, err));
     if (rc == ST_OK)

@@ -63,12 +63,10 @@ void config_clear_tables(struct config *config)
 enum status config_add_entry(struct config *config, enum config_layer layer, const char *key, const char *value,
                              const char *origin, struct error *err)
 {
-    struct config_entry *entry;
-
     if (config->n_entries >= CONFIG_ENTRIES_MAX)
         return FAIL(err, ST_CONFIG, "%s: more than %d entries; is this a config?", origin, CONFIG_ENTRIES_MAX);
     MEM_ROOM(config->entries, config->n_entries, config->cap_entries);
-    entry = &config->entries[config->n_entries];
+    struct config_entry *entry = &config->entries[config->n_entries];
     if (!config_spell_key(key, entry->key))
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", origin, key, CONFIG_KEY_MAX - 1);
     entry->layer = layer;
@@ -137,12 +135,10 @@ void config_remove(struct config *config, size_t i)
 /* Is this word "--section.key" or "--section.key=value"? */
 static bool is_config_arg(const char *word)
 {
-    const char *dot, *equals;
-
     if (strncmp(word, "--", 2) != 0)
         return false;
-    dot = strchr(word, '.');
-    equals = strchr(word, '=');
+    const char *dot = strchr(word, '.');
+    const char *equals = strchr(word, '=');
     return dot != NULL && (equals == NULL || dot < equals);
 }
 
@@ -153,7 +149,6 @@ enum status config_take_args(struct config *config, int *argc, char **argv, stru
     for (int i = 0; i < *argc; i++) {
         char key[CONFIG_KEY_MAX];
         const char *equals, *value;
-        size_t n;
         if (strcmp(argv[i], "--") == 0) { /* what follows is no option */
             while (i < *argc)
                 argv[kept++] = argv[i++];
@@ -164,7 +159,7 @@ enum status config_take_args(struct config *config, int *argc, char **argv, stru
             continue;
         }
         equals = strchr(argv[i], '=');
-        n = equals != NULL ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;
+        size_t n = equals != NULL ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;
         if (n >= sizeof key)
             return FAIL(err, ST_USAGE, "command line: the name %.40s... is longer than %d bytes", argv[i],
                         CONFIG_KEY_MAX - 1);

@@ -26,19 +26,17 @@ bool config_has_effect(const struct config *config, const struct opt_def *opt)
 
 bool config_condition_next(const char **at, struct config_condition *ret)
 {
-    const char *end, *op;
-    size_t between;
     char number[NUM_TEXT_MAX];
 
     if (*at == NULL || **at == '\0')
         return false;
-    end = strstr(*at, AND);
-    between = end != NULL ? strlen(AND) : 0;
+    const char *end = strstr(*at, AND);
+    size_t between = end != NULL ? strlen(AND) : 0;
     if (end == NULL && (end = strstr(*at, OR)) != NULL)
         between = strlen(OR);
     ret->text = *at;
     ret->len = end != NULL ? (size_t)(end - *at) : strlen(*at);
-    op = *at + strcspn(*at, " ");
+    const char *op = *at + strcspn(*at, " ");
     snprintf(ret->key, sizeof ret->key, "%.*s", (int)(op - *at), *at);
     ret->is_above = strncmp(op, " > ", 3) == 0;
     ret->values = op + 3;

@@ -77,11 +77,10 @@ bool expr_word(const struct expr *e, const enum expr_kind *kinds, size_t k, size
 {
     for (size_t i = 0; i < e->n; i++) {
         const struct expr_node *node = &e->nodes[i];
-        bool swapped;
         if ((node->op != OP_EQ && node->op != OP_NE) || is_word(e, kinds, node->a) == is_word(e, kinds, node->b) ||
             k-- > 0)
             continue;
-        swapped = is_word(e, kinds, node->a);
+        bool swapped = is_word(e, kinds, node->a);
         *ret_word = e->nodes[swapped ? node->a : node->b].a;
         *ret_variable = e->nodes[swapped ? node->b : node->a].a;
         return true;
@@ -196,14 +195,13 @@ static bool narrow(const struct expr *e, const struct expr_value *values, size_t
     bool swapped = node->op >= OP_EQ && node->op <= OP_GE && depends_on(e, node->b, name);
     size_t variable = swapped ? node->b : node->a, bound = swapped ? node->a : node->b;
     enum expr_op op = node->op;
-    double x;
 
     if (op == OP_AND)
         return narrow(e, values, node->a, name, min, max) && narrow(e, values, node->b, name, min, max);
     if (op < OP_EQ || op > OP_GE || op == OP_NE || e->nodes[variable].op != OP_NAME || e->nodes[variable].a != name ||
         depends_on(e, bound, name))
         return false;
-    x = evaluate(e, values, bound).number;
+    double x = evaluate(e, values, bound).number;
     if (isnan(x))
         return false;
     if (swapped) /* 3 < a is a > 3 */

@@ -247,11 +247,10 @@ enum status expr_parse(struct expr **ret_expr, const char *text, const char *ori
     struct expr *e = mem_alloc(sizeof *e);
     struct parser p = {.expr = e, .at = text};
     size_t root = 0;
-    enum status rc;
 
     e->text = mem_strdup(text);
     e->origin = mem_strdup(origin);
-    rc = parse_or(&p, &root, err);
+    enum status rc = parse_or(&p, &root, err);
     skip_blanks(&p);
     if (rc == ST_OK && *p.at != '\0')
         rc = PARSE_FAIL(&p, "\"%.20s\" is left over; and, or or a sign is missing before it", p.at);

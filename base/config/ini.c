@@ -113,7 +113,6 @@ static const char *trim(const char *text, size_t *n)
 static enum status take_section(struct loader *loader, const char *line, size_t n, struct error *err)
 {
     char spelt[CONFIG_KEY_MAX];
-    const struct config_entry *earlier;
 
     if (n < 3 || line[n - 1] != ']')
         return LINE_FAIL(loader, "%s is not of the form [section]", "a section line");
@@ -124,7 +123,7 @@ static enum status take_section(struct loader *loader, const char *line, size_t 
     memcpy(loader->section, line, n);
     loader->section[n] = '\0';
     (void)config_spell_key(loader->section, spelt);
-    earlier = find_in_text(loader, spelt, true);
+    const struct config_entry *earlier = find_in_text(loader, spelt, true);
     if (earlier != NULL)
         return LINE_FAIL(loader, "section [%s] was opened before at %s; merge the two", spelt, earlier->origin);
     return add(loader, loader->section, NULL, err);

@@ -206,9 +206,8 @@ enum status config_fill(const struct config *config, const struct opt_table *tab
         return FAIL(err, ST_INTERNAL, "config_fill before config_resolve");
     memset(settings, 0, table->settings_size);
     for (size_t i = 0; i < table->n_defs; i++) {
-        const struct config_entry *entry;
         snprintf(key, sizeof key, "%s.%s", table->section, table->defs[i].key);
-        entry = config_winner(config, key);
+        const struct config_entry *entry = config_winner(config, key);
         if (!fill_field(&table->defs[i], entry != NULL ? entry->value : config_default(&table->defs[i]), settings))
             return FAIL(err, ST_INTERNAL, "%s has a value that was never checked; is its table added?", key);
     }

@@ -46,7 +46,6 @@ enum status config_add_param(struct config *config, const char *key, const struc
                              struct error *err)
 {
     const struct opt_def *opt = config_find_opt(config, key);
-    struct config_sweep_param *param;
 
     for (size_t i = 0; i < config->n_params; i++)
         if (strcmp(config->params[i].key, key) == 0)
@@ -54,7 +53,7 @@ enum status config_add_param(struct config *config, const char *key, const struc
     if (opt == NULL)
         return FAIL(err, ST_INTERNAL, "%s: %s sweeps an unknown key", entry->origin, entry->key);
     MEM_ROOM(config->params, config->n_params, config->cap_params);
-    param = &config->params[config->n_params++];
+    struct config_sweep_param *param = &config->params[config->n_params++];
     *param = (struct config_sweep_param){.opt = opt, .origin = entry->origin};
     snprintf(param->key, sizeof param->key, "%s", key);
     return ST_OK;
@@ -77,10 +76,9 @@ static const char *take_field(const struct config *config, const char *param_key
                               const char **ret_origin)
 {
     char key[2 * CONFIG_KEY_MAX];
-    const struct config_entry *entry;
 
     snprintf(key, sizeof key, "sweep.%s.%s", param_key, field);
-    entry = config_winner(config, key);
+    const struct config_entry *entry = config_winner(config, key);
     *ret_origin = entry != NULL ? entry->origin : NULL;
     return entry != NULL ? entry->value : NULL;
 }
@@ -332,7 +330,6 @@ static enum status check_type(const struct config_sweep_param *p, const char *or
 static enum status fill_param(const struct config *config, struct config_sweep_param *p, struct error *err)
 {
     struct sweep_fields text, from;
-    bool categorical;
 
     p->type = text.type = take_field(config, p->key, "type", &from.type);
     text.distribution = take_field(config, p->key, "distribution", &from.distribution);
@@ -351,7 +348,7 @@ static enum status fill_param(const struct config *config, struct config_sweep_p
         text.scale = NULL;
     }
     TRY(find_scale(p, text.distribution, from.distribution, err));
-    categorical = p->scale == OPT_CATEGORICAL;
+    bool categorical = p->scale == OPT_CATEGORICAL;
     if (p->opt->type == OPT_STR)
         return FAIL(err, ST_CONFIG, "%s: %s is a text, which cannot be searched; drop the section", p->origin, p->key);
     if (!categorical && (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM))

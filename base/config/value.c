@@ -103,9 +103,8 @@ static enum status fail_enum(const struct opt_def *opt, const char *key, const c
     snprintf(given, sizeof given, "%s", value);
     for (size_t i = 0; (word = config_choice(opt->choices, i, &len)) != NULL; i++) {
         char one[WORD_MAX];
-        size_t distance;
         snprintf(one, sizeof one, "%.*s", (int)len, word);
-        distance = word_distance(given, one);
+        size_t distance = word_distance(given, one);
         if (distance < best && word_is_near(given, distance)) {
             best = distance;
             memcpy(near, one, sizeof near);

@@ -30,10 +30,9 @@ static bool take_value(const struct config *config, const struct opt_table *tabl
                        bool only_changed, char *value)
 {
     char key[CONFIG_KEY_MAX], def[OPT_STR_MAX];
-    const struct config_entry *entry;
 
     snprintf(key, sizeof key, "%s.%s", table->section, opt->key);
-    entry = config_winner(config, key);
+    const struct config_entry *entry = config_winner(config, key);
     config_value_text(opt, entry != NULL ? entry->value : config_default(opt), value);
     config_value_text(opt, config_default(opt), def);
     if (!only_changed || strcmp(value, def) != 0)

@@ -34,12 +34,11 @@ const char *file_name(const char *path)
 static int write_bytes(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {
-        ssize_t did;
         if (fault_hit(FAULT_WRITE)) {
             errno = ENOSPC;
             return -1;
         }
-        did = write(fd, bytes, n < SSIZE_MAX ? n : SSIZE_MAX);
+        ssize_t did = write(fd, bytes, n < SSIZE_MAX ? n : SSIZE_MAX);
         if (did < 0 && errno == EINTR)
             continue;
         if (did < 0)
@@ -63,10 +62,9 @@ static int sync_fd(int fd)
 static void sync_parent(const char *path)
 {
     char dir[PATH_MAX];
-    int fd;
 
     file_folder(path, dir, sizeof dir);
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         (void)fsync(fd);
         close(fd);
@@ -96,17 +94,15 @@ static void remove_left(const char *path)
     const char *name = file_name(path);
     size_t n = strlen(name);
     const struct dirent *entry;
-    DIR *dir;
 
     file_folder(path, folder, sizeof folder);
-    dir = opendir(folder);
+    DIR *dir = opendir(folder);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         struct stat st;
         char *end;
-        long pid;
         if (strncmp(entry->d_name, name, n) != 0 || strncmp(entry->d_name + n, TEMP, strlen(TEMP)) != 0)
             continue;
-        pid = strtol(entry->d_name + n + strlen(TEMP), &end, 10);
+        long pid = strtol(entry->d_name + n + strlen(TEMP), &end, 10);
         if (*end == '\0' && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH &&
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && time(NULL) - st.st_mtime > LEFT_S)
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
@@ -117,11 +113,9 @@ static void remove_left(const char *path)
 
 enum status file_writer_begin(struct file_writer *w, const char *path, struct error *err)
 {
-    int len;
-
     w->path = path;
     remove_left(path);
-    len = snprintf(w->temp, sizeof w->temp, "%s" TEMP "%ld", path, (long)getpid());
+    int len = snprintf(w->temp, sizeof w->temp, "%s" TEMP "%ld", path, (long)getpid());
     if (len < 0 || (size_t)len >= sizeof w->temp)
         return FAIL(err, ST_IO, "%.64s...: the path is too long, the limit is %d bytes", path, PATH_MAX - 16);
     w->fd = open(w->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -15,12 +15,11 @@ static enum status find(const char *host, int port, bool passive, struct addrinf
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0)};
     char text[12];
-    int failed;
 
     snprintf(text, sizeof text, "%d", port);
     if (host == NULL)
         hints.ai_family = AF_INET;
-    failed = getaddrinfo(host, text, &hints, ret);
+    int failed = getaddrinfo(host, text, &hints, ret);
     if (failed != 0 || *ret == NULL)
         return FAIL(err, ST_IO, "no machine has the name %s (%s)", host, gai_strerror(failed));
     return ST_OK;

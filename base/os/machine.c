@@ -23,12 +23,10 @@ void machine_group(char *buf, size_t size)
 static bool read_line(const char *group, const char *name, char *buf, size_t size)
 {
     char path[GROUP_MAX + 32];
-    FILE *file;
-    bool ok;
 
     snprintf(path, sizeof path, "%s/%s", group, name);
-    file = fopen(path, "re");
-    ok = file != NULL && fgets(buf, (int)size, file) != NULL;
+    FILE *file = fopen(path, "re");
+    bool ok = file != NULL && fgets(buf, (int)size, file) != NULL;
     if (file != NULL)
         fclose(file);
     return ok;
@@ -42,7 +40,6 @@ void machine_quota_read(const char *root, const char *group, struct machine_quot
     *ret_quota = (struct machine_quota){0};
     snprintf(at, sizeof at, "%s", group);
     for (;;) {
-        char *slash;
         if (read_line(at, "cpu.max", line, sizeof line) && sscanf(line, "%llu %llu", &time_us, &period_us) == 2 &&
             period_us > 0) { /* "max 100000": no limit */
             double cores = (double)time_us / (double)period_us;
@@ -52,7 +49,7 @@ void machine_quota_read(const char *root, const char *group, struct machine_quot
         if (read_line(at, "memory.max", line, sizeof line) && sscanf(line, "%llu", &bytes) == 1 &&
             (ret_quota->memory_bytes == 0 || bytes < ret_quota->memory_bytes))
             ret_quota->memory_bytes = (size_t)bytes;
-        slash = strrchr(at, '/');
+        char *slash = strrchr(at, '/');
         if (strlen(at) <= strlen(root) || slash == NULL)
             return;
         *slash = '\0';
@@ -99,21 +96,19 @@ double machine_process_age_s(void)
 {
     FILE *file = fopen("/proc/self/stat", "r");
     char line[1024] = "";
-    const char *at;
     unsigned long long started = 0; /* in ticks since boot: the 20th number after the name, which may hold anything */
-    double age_s;
 
     if (file == NULL)
         return 0.0;
     if (fgets(line, sizeof line, file) == NULL)
         line[0] = '\0';
     fclose(file);
-    at = strrchr(line, ')');
+    const char *at = strrchr(line, ')');
     if (at == NULL ||
         sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &started) !=
             1)
         return 0.0;
-    age_s = clock_boot_s() - (double)started / (double)sysconf(_SC_CLK_TCK);
+    double age_s = clock_boot_s() - (double)started / (double)sysconf(_SC_CLK_TCK);
     return age_s > 0.0 ? age_s : 0.0;
 }
 

@@ -248,7 +248,6 @@ enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *
 {
     size_t cores = machine_cores();
     struct pool *pool;
-    enum status rc;
 
     *ret_pool = NULL;
     if (n_threads == 0)
@@ -260,7 +259,7 @@ enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *
     pool->spins_max = n_threads <= cores ? POOL_SPINS : 0;
     pool->caller_spins = (struct spinner){.now = pool->spins_max, .max = pool->spins_max};
     pool->helpers = mem_array(n_threads, sizeof *pool->helpers);
-    rc = start_helpers(pool, err);
+    enum status rc = start_helpers(pool, err);
     if (rc != ST_OK) {
         pool_destroy(pool);
         return rc;
@@ -303,7 +302,6 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
     size_t from, to;
     unsigned left, ticket;
     size_t n_late = 0;
-    struct waker *w;
     bool woken;
 
     if (grain == 0)
@@ -312,7 +310,7 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
         fn(ctx, 0, 0, n);
         return;
     }
-    w = waker_of(pool, fn);
+    struct waker *w = waker_of(pool, fn);
     ticket = publish(pool, n, grain, fn, ctx, w, &woken);
     pool_part(n, grain, 0, pool->n_workers, &from, &to);
     fn(ctx, 0, from, to);

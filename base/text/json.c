@@ -62,13 +62,12 @@ static enum status scan(const char *text, size_t n, struct error *err)
 enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct error *err)
 {
     const char *end = text;
-    cJSON *json;
 
     *ret_json = NULL;
     if (n > JSON_MAX_BYTES)
         return FAIL(err, ST_CORRUPT, "JSON: %zu bytes, the limit is %u", n, JSON_MAX_BYTES);
     TRY(scan(text, n, err));
-    json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    cJSON *json = cJSON_ParseWithLengthOpts(text, n, &end, false);
     if (json == NULL)
         return FAIL(err, ST_CORRUPT, "JSON: byte %zu of %zu is not what belongs there", (size_t)(end - text), n);
     while (end < text + n && (*end == ' ' || *end == '\t' || *end == '\r' || *end == '\n'))

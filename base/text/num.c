@@ -110,11 +110,10 @@ static double clean_to_f64(const struct clean *number)
 bool num_parse_f64(const char *text, double *ret_value)
 {
     struct clean number;
-    double value;
 
     if (!clean_number(text, &number))
         return false;
-    value = clean_to_f64(&number);
+    double value = clean_to_f64(&number);
     if (!isfinite(value))
         return false;
     *ret_value = value;

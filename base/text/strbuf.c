@@ -75,10 +75,9 @@ void strbuf_add(struct strbuf *sb, const char *text)
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...)
 {
     va_list args;
-    int n;
 
     va_start(args, fmt);
-    n = vsnprintf(NULL, 0, fmt, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
     if (n < 0) {
         if (sb->status == ST_OK)

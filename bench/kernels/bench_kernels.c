@@ -77,20 +77,18 @@ static enum status work_measure(struct kb *b, const struct kb_work *w, int64_t r
 {
     struct kern_graph *graph = NULL;
     double ns, values[MAX_REPEATS];
-    size_t calls;
-    enum status rc;
 
     TRY(work_round(b, w, 1, NULL, &ns, err)); /* warm: libraries load what they need */
     TRY(work_round(b, w, b->n_sets, NULL, &ns, err));
     ns = ns / (double)b->n_sets + 1.0;
     ns = seconds * 1e9 / (double)repeats / ns;
-    calls = ns < 1.0 ? 1 : ns > MAX_CALLS ? MAX_CALLS : (size_t)ns;
+    size_t calls = ns < 1.0 ? 1 : ns > MAX_CALLS ? MAX_CALLS : (size_t)ns;
     if (kern_can_record(b->kern)) {
         TRY(kern_record_begin(b->kern, err));
         work_calls(b, w, calls);
         TRY(kern_record_end(b->kern, &graph, err));
     }
-    rc = work_round(b, w, calls, graph, &ns, err);
+    enum status rc = work_round(b, w, calls, graph, &ns, err);
     for (int64_t i = 0; rc == ST_OK && i < repeats; i++) {
         rc = work_round(b, w, calls, graph, &values[i], err);
         values[i] /= (double)calls;
@@ -218,7 +216,6 @@ static enum status shape_of(struct kb_shape *z, const struct kb_options *o, stru
 {
     struct setup *setup = NULL;
     struct env_shape env = {0};
-    enum status rc;
 
     if (o->agents < 1 || o->horizon < 1 || o->width < 1 || o->minibatch < o->horizon || o->minibatch % o->horizon != 0)
         return FAIL(err, ST_USAGE,
@@ -229,7 +226,7 @@ static enum status shape_of(struct kb_shape *z, const struct kb_options *o, stru
                     "bench kernels: a minibatch takes %lld segments, but there are %lld agents; raise "
                     "--agents or lower --minibatch",
                     (long long)(o->minibatch / o->horizon), (long long)o->agents);
-    rc = setup_create(&setup, err);
+    enum status rc = setup_create(&setup, err);
     THEN(rc, setup_load(setup, o->env, err));
     THEN(rc, setup_finish(setup, err));
     THEN(rc, setup->env->shape(setup->env, setup->env_settings, &env, err));
@@ -248,7 +245,6 @@ static enum status open_device(struct kern **ret_kern, const struct kb_options *
 {
     struct kern_settings settings = {.kind = KERN_AUTO, .n_threads = (size_t)o->threads};
     enum kern_precision precision = strcmp(o->precision, "bf16") == 0 ? KERN_BF16 : KERN_F32;
-    enum status rc;
 
     if (strcmp(o->device, "cpu") == 0)
         settings.kind = KERN_CPU;
@@ -259,7 +255,7 @@ static enum status open_device(struct kern **ret_kern, const struct kb_options *
     if (precision == KERN_F32 && strcmp(o->precision, "f32") != 0)
         return FAIL(err, ST_USAGE, "bench kernels: --precision is '%s', f32 or bf16 are possible", o->precision);
     TRY(kern_open(ret_kern, &settings, err));
-    rc = kern_precision_set(*ret_kern, precision, err);
+    enum status rc = kern_precision_set(*ret_kern, precision, err);
     if (rc != ST_OK) {
         kern_close(*ret_kern);
         *ret_kern = NULL;
@@ -272,7 +268,6 @@ static enum status measure(const struct kb_options *o, struct error *err)
     struct kb b = {.n_sets = (size_t)o->sets};
     struct kb_result results[64] = {0};
     double copy = 0, product = 0;
-    enum status rc;
 
     if (kb_n_ops > sizeof results / sizeof results[0])
         return FAIL(err, ST_INTERNAL, "bench kernels: more operations than results");
@@ -280,7 +275,7 @@ static enum status measure(const struct kb_options *o, struct error *err)
     TRY(open_device(&b.kern, o, err));
     b.ops = kern_ops(b.kern);
     kb_create(&b);
-    rc = measure_ceilings(&b, &copy, &product, err);
+    enum status rc = measure_ceilings(&b, &copy, &product, err);
     THEN(rc, measure_ops(&b, o, results, err));
     if (rc == ST_OK && o->json)
         cli_print_json(results_json(&b, o, results, copy, product));

@@ -54,11 +54,10 @@ static void *fill_act(struct fill *f, size_t n, float scale)
 {
     struct kb *b = f->b;
     struct error err = {0};
-    void *mem;
 
     if (b->ops->act_size == sizeof(float))
         return fill_f32(f, n, scale);
-    mem = kb_alloc(b, n * b->ops->act_size);
+    void *mem = kb_alloc(b, n * b->ops->act_size);
     for (size_t i = 0; i < n; i++)
         f->host[i] = f->random[i % N_RANDOM] * scale;
     upload(b, f->stage, f->host, n * sizeof(float));

@@ -35,10 +35,9 @@ static enum status take_in(struct reports *reports, struct store *store, const c
 {
     struct metric_report report;
     cJSON *json;
-    bool ok;
 
     TRY(json_parse(line, strlen(line), &json, err));
-    ok = report_parse(json, trial_id, 1, &report);
+    bool ok = report_parse(json, trial_id, 1, &report);
     if (ok && with)
         report.outbox_json = track_rows_metrics_text(&report);
     cJSON_Delete(json);

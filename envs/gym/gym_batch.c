@@ -163,16 +163,14 @@ static enum status start_helpers(struct gym_batch *b, cJSON *task, struct error 
     json_add_i64(task, "processes", (int64_t)b->n_helpers);
     json_add_i64(task, "spin_ns", gym_helper_spin_ns());
     for (size_t h = 0; h < b->n_helpers; h++) {
-        char *text;
-        enum status rc;
         cJSON_DeleteItemFromObject(task, "process");
         json_add_i64(task, "process", (int64_t)h);
-        text = json_print(task, false);
+        char *text = json_print(task, false);
         b->lines[h] = (struct gym_line){.now = -1, .awaited = 1, .asleep = 1};
         b->helpers[h].line = &b->lines[h];
         /* A vector environment's steps are longer. Processes for all cores would lose one to a longer look. */
         b->helpers[h].spin_ns = (b->vectors ? 2 : 1) * gym_helper_spin_ns();
-        rc = gym_helper_start(&b->helpers[h], b->settings->python, text, b->memory_fd, err);
+        enum status rc = gym_helper_start(&b->helpers[h], b->settings->python, text, b->memory_fd, err);
         mem_free(text);
         TRY(rc);
     }
@@ -187,15 +185,13 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
     struct gym_batch *b = mem_alloc(sizeof *b);
     struct env_shape shape = {0};
     char name[GYM_NUMBER_MAX];
-    cJSON *task;
-    enum status rc;
 
     b->def = def;
     b->settings = settings;
     b->memory_fd = -1;
     b->n = n_envs;
     *ret_states = b;
-    rc = def->shape(def, settings, &shape, err);
+    enum status rc = def->shape(def, settings, &shape, err);
     b->n_heads = (size_t)shape.n_heads;
     b->n_floats = (size_t)(shape.u8 ? shape.n_floats : shape.obs_size);
     b->n_bytes = (size_t)shape.obs_size - b->n_floats;
@@ -215,7 +211,7 @@ enum status gym_batch_open(const struct env_def *def, const void *settings, size
         b->helpers[h] = GYM_HELPER_NONE;
     b->tracks = mem_array(n_envs, sizeof *b->tracks);
     b->ends = mem_array(n_envs, 1);
-    task = gym_task(def, settings, n_envs);
+    cJSON *task = gym_task(def, settings, n_envs);
     json_add_i64(task, "n_bytes", (int64_t)b->n_bytes);
     json_add_i64(task, "n_floats", (int64_t)b->n_floats);
     THEN(rc, make_memory(b, task, err));

@@ -187,13 +187,12 @@ static enum status raised(const struct gym_helper *helper, const char *what, boo
 {
     char text[TEXT_BYTES], line[TEXT_BYTES], place[64];
     off_t size = lseek(helper->text_fd, 0, SEEK_END), from = size > TEXT_BYTES - 1 ? size - (TEXT_BYTES - 1) : 0;
-    ssize_t got;
 
     if (refused) {
         gym_helper_text(helper, text, sizeof text);
         return FAIL(err, ST_CONFIG, "%s", text);
     }
-    got = pread(helper->text_fd, text, TEXT_BYTES - 1, from);
+    ssize_t got = pread(helper->text_fd, text, TEXT_BYTES - 1, from);
     text[got > 0 ? got : 0] = '\0';
     return FAIL(err, ST_IO, "Python raised an exception %s: %s", where(helper, what, place), in_one_line(text, line));
 }
@@ -201,7 +200,6 @@ static enum status raised(const struct gym_helper *helper, const char *what, boo
 static enum status died(struct gym_helper *helper, const char *what, struct error *err)
 {
     char text[TEXT_BYTES], line[TEXT_BYTES], place[64], how[80] = "closed its descriptors";
-    const char *said;
     int state = 0;
 
     if (!reap(helper, DYING_S, &state))
@@ -211,7 +209,7 @@ static enum status died(struct gym_helper *helper, const char *what, struct erro
     else
         snprintf(how, sizeof how, "ended with exit code %d", WEXITSTATUS(state));
     gym_helper_text(helper, text, sizeof text);
-    said = in_one_line(text, line);
+    const char *said = in_one_line(text, line);
     return FAIL(err, ST_IO, "its Python process %s %s%s%s", how, where(helper, what, place),
                 said[0] != '\0' ? ": " : "; its log has what it printed", said);
 }

@@ -179,13 +179,12 @@ enum status child_fail(struct child *child, const char *path, const char *what, 
 {
     char end[LOG_BYTES];
     bool hangs = child->out >= 0 && child->pid > 0;
-    const char *said;
 
     if (hangs)
         kill(child->pid, SIGKILL);
     (void)listen_to(child, true, 1.0); /* what is left of its log */
     wait_for(child);
-    said = log_end(child, end);
+    const char *said = log_end(child, end);
     if (hangs)
         return FAIL(err, ST_LIMIT, "%s: it did not %s within %.0f s and was killed; its log %s%s", path, what,
                     timeout_s, said[0] != '\0' ? "ends: " : "is empty", said);

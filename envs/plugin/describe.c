@@ -78,13 +78,12 @@ static cJSON *shape_json(const struct env_shape *s)
 enum status env_describe(const struct env_def *def, const void *settings, cJSON **ret_json, struct error *err)
 {
     struct env_shape shape = {0};
-    cJSON *json, *rows, *defaults, *numbers;
 
     TRY(env_def_check(def, settings, 1, &shape, err));
-    json = cJSON_CreateObject();
-    rows = cJSON_CreateArray();
-    defaults = cJSON_CreateArray();
-    numbers = cJSON_CreateArray();
+    cJSON *json = cJSON_CreateObject();
+    cJSON *rows = cJSON_CreateArray();
+    cJSON *defaults = cJSON_CreateArray();
+    cJSON *numbers = cJSON_CreateArray();
     json_add_str(json, "name", def->name);
     json_add_str(json, "summary", def->about->summary);
     json_add_i64(json, "settings_size", (int64_t)def->options.settings_size);

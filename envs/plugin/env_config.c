@@ -81,12 +81,10 @@ enum status env_config_set_library(struct config *config, const char *word, stru
 /* "dir/x.ini:12" -> "dir/x.ini"; NULL when the item stands in no file. */
 static const char *file_of(const struct config_item *item, char buf[PATH_MAX])
 {
-    char *colon;
-
     if (item->layer != CONFIG_FILE || item->text == 0)
         return NULL;
     snprintf(buf, PATH_MAX, "%s", item->origin);
-    colon = strrchr(buf, ':');
+    char *colon = strrchr(buf, ':');
     if (colon != NULL)
         *colon = '\0';
     return buf;
@@ -112,13 +110,11 @@ static enum status find_library(struct config *config, const struct env_def **re
     struct config_item item = config_item(config, at);
     char path[PATH_MAX], file[PATH_MAX], origin[CONFIG_KEY_MAX + 300];
     struct error why = {0};
-    const char *hash;
-    enum status rc;
 
     snprintf(origin, sizeof origin, "%s", item.origin);
-    hash = config_peek(config, "env.hash");
+    const char *hash = config_peek(config, "env.hash");
     bool made_for_it = hash != NULL && hash[0] != '\0';
-    rc = whole_path(item.value, file_of(&item, file), path, &why);
+    enum status rc = whole_path(item.value, file_of(&item, file), path, &why);
     THEN(rc, env_open(path, ret_env, &why));
     if (rc != ST_OK) /* the config was right when it was made */
         return FAIL(err, rc == ST_CONFIG && made_for_it ? ST_VERSION : rc, "%s: %s", origin, why.text);

@@ -336,15 +336,13 @@ static enum status check_table(const char *path, const struct env_def *def, stru
 static enum status load(struct library *library, struct error *err)
 {
     const struct env_def *(*give)(void);
-    const struct env_def *def;
-    void *handle, *symbol;
 
     if (loaded_path == NULL && (atexit(refuse_exit) != 0 || atexit(refuse_exit) != 0))
         return FAIL(err, ST_IO, "%s: no handler for the end of the process", library->path);
     TRY(check_elf(library->path, err));
     loaded_path = mem_strdup(library->path);
     crash_begin(loaded_path);
-    handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
         return FAIL(err, ST_CONFIG, "a game cannot be loaded: %s; %s", why,
@@ -354,14 +352,14 @@ static enum status load(struct library *library, struct error *err)
                         : "`trawl env build` makes a library of a game");
     }
     crash_opened(loaded_path, handle);
-    symbol = dlsym(handle, "trawl_env");
+    void *symbol = dlsym(handle, "trawl_env");
     if (symbol == NULL) {
         dlclose(handle);
         return FAIL(err, ST_CONFIG, "%s: it has no symbol trawl_env; trawl_env.h has TRAWL_ENV(def) for that",
                     library->path);
     }
     memcpy(&give, &symbol, sizeof give); /* an object pointer is no function pointer in ISO C */
-    def = give();
+    const struct env_def *def = give();
     if (def == NULL)
         return FAIL(err, ST_CONFIG, "%s: trawl_env() gives no table", library->path);
     TRY(check_table(library->path, def, err));
@@ -446,7 +444,6 @@ static enum status open_library(const char *name, const struct env_def **ret_def
     char path[PATH_MAX]; /* whole: dlopen would look for a bare name in the system's folders */
     struct library *library;
     struct stat file;
-    enum status rc;
 
     if (realpath(name, path) == NULL || stat(path, &file) != 0)
         return FAIL(err, ST_CONFIG, "%s: no such library of a game (%s); `trawl env build` makes one", name,
@@ -461,7 +458,7 @@ static enum status open_library(const char *name, const struct env_def **ret_def
     library = mem_alloc(sizeof *library);
     library->path = mem_strdup(path);
     library->file = file;
-    rc = hash_file(path, library->hash, err);
+    enum status rc = hash_file(path, library->hash, err);
     THEN(rc, run_here ? load(library, err) : describe(library, err));
     if (rc != ST_OK) {
         mem_free(library->path);
@@ -479,7 +476,6 @@ static enum status open_library(const char *name, const struct env_def **ret_def
 enum status env_open(const char *name, const struct env_def **ret_def, struct error *err)
 {
     char hint[ENV_HINT_MAX];
-    enum status rc;
 
     *ret_def = env_find(name);
     if (*ret_def != NULL)
@@ -489,7 +485,7 @@ enum status env_open(const char *name, const struct env_def **ret_def, struct er
     if (!env_is_library(name))
         return FAIL(err, ST_CONFIG, "no game '%s'%s", name, env_hint(name, hint));
     pthread_mutex_lock(&lock);
-    rc = open_library(name, ret_def, err);
+    enum status rc = open_library(name, ret_def, err);
     pthread_mutex_unlock(&lock);
     return rc;
 }

@@ -43,14 +43,13 @@ static enum status reserve_blas_areas(size_t n_threads, struct error *err)
 {
     struct rlimit limit, data;
     size_t need = n_threads * BLAS_WORK_BYTES;
-    void *area;
 
     if (getrlimit(RLIMIT_AS, &limit) != 0 || getrlimit(RLIMIT_DATA, &data) != 0)
         return ST_OK;
     limit.rlim_cur = data.rlim_cur < limit.rlim_cur ? data.rlim_cur : limit.rlim_cur;
     if (limit.rlim_cur == RLIM_INFINITY)
         return ST_OK;
-    area = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *area = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (area == MAP_FAILED)
         return FAIL(err, ST_NOMEM,
                     "OpenBLAS needs %zu MB of address space for %zu thread%s and the limit is %zu MB in all; raise it "
@@ -73,11 +72,10 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
     double from_s = clock_mono_s();
     struct pool *pool;
     struct cpu *cpu;
-    enum status rc;
 
     TRY(pool_create(&pool, settings->n_threads, err));
     kern->n_threads = pool_size(pool);
-    rc = reserve_blas_areas(kern->n_threads, err);
+    enum status rc = reserve_blas_areas(kern->n_threads, err);
     if (rc != ST_OK) {
         pool_destroy(pool);
         return rc;
@@ -204,11 +202,10 @@ static enum status cpu_env_create(struct kern *kern, struct kern_env **ret_env, 
                                   const void *settings, size_t n_envs, struct rng root, struct error *err)
 {
     struct cpu_env *env = mem_alloc(sizeof *env);
-    enum status rc;
 
     (void)kern;
     env->base.device = &cpu_device;
-    rc = env_batch_create(&env->batch, def, settings, n_envs, root, err);
+    enum status rc = env_batch_create(&env->batch, def, settings, n_envs, root, err);
     if (rc != ST_OK) {
         mem_free(env);
         return rc;

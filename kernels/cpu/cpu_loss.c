@@ -183,13 +183,12 @@ void cpu_ppo_loss(struct kern *k, const struct kern_loss *l)
                        .adv_scale = norm ? 1.0f / (l->mean_std[1] + 1e-8f) : 1.0f,
                        .inv_m = (float)(1.0 / n_all)};
     struct kern_stats *part = l->part;
-    double policy, value, entropy, kl;
 
     cpu_run(k, M, TOKEN_GRAIN, loss_part, &job);
-    policy = cpu_partial_sum(k, P_POLICY);
-    value = cpu_partial_sum(k, P_VALUE);
-    entropy = cpu_partial_sum(k, P_ENTROPY);
-    kl = cpu_partial_sum(k, P_KL);
+    double policy = cpu_partial_sum(k, P_POLICY);
+    double value = cpu_partial_sum(k, P_VALUE);
+    double entropy = cpu_partial_sum(k, P_ENTROPY);
+    double kl = cpu_partial_sum(k, P_KL);
     part->n_tokens += (double)M;
     part->policy_loss += policy;
     part->value_loss += value;

@@ -60,11 +60,10 @@ static void novelty_part(void *ctx, size_t worker, size_t from, size_t to)
         float *known = n->known + i * F * F;
         for (size_t t = 0; t < n->T; t++) {
             size_t after = (t + 1) * n->N + i;
-            float worth;
             if (n->reset[after])
                 memset(known, 0, F * F * sizeof *known);
             features_of(features, n, after);
-            worth = observe(known, features);
+            float worth = observe(known, features);
             if (!n->reset[after])
                 n->rewards[t * n->N + i] += coef * worth;
         }

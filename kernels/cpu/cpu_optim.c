@@ -49,10 +49,9 @@ static void norm_part(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n)
 {
     struct norm_job job = {.cpu = cpu_of(k), .g = g};
-    double value;
 
     cpu_run(k, n, FLOAT_GRAIN, norm_part, &job);
-    value = sqrt(cpu_partial_sum(k, 0));
+    double value = sqrt(cpu_partial_sum(k, 0));
     *norm = isfinite((float)value) ? (float)value : NAN;
     if (stats->stop)
         return;
@@ -138,7 +137,6 @@ static void muon_iterate(struct kern *k, float *next, const float *x, float *s, 
 {
     bool tall = rows > cols;
     size_t side = tall ? cols : rows;
-    struct gemm_job last;
 
     if (tall) {
         struct gemm_job xtx = {
@@ -159,7 +157,8 @@ static void muon_iterate(struct kern *k, float *next, const float *x, float *s, 
     cpu_run(k, side, ROW_GRAIN, gemm_part, &square);
     for (size_t i = 0; i < rows * cols; i++)
         next[i] = x[i];
-    last = (struct gemm_job){.n = cols, .k = side, .alpha = 1.0f, .beta = coef[0], .c = next, .lda = side, .ldb = cols};
+    struct gemm_job last =
+        (struct gemm_job){.n = cols, .k = side, .alpha = 1.0f, .beta = coef[0], .c = next, .lda = side, .ldb = cols};
     last.a = tall ? x : poly;
     last.b = tall ? poly : x;
     cpu_run(k, rows, ROW_GRAIN, gemm_part, &last);

@@ -46,13 +46,12 @@ enum status store_study_hold(struct store *store, const char *name, int64_t *ret
 {
     struct held_study *found = NULL;
     size_t n = 0;
-    enum status rc;
 
     *ret_id = 0;
     if (!has_locks(store))
         return ST_OK;
     TRY(query(store, "SELECT id, name FROM study WHERE name = ?1", name, &found, &n, err));
-    rc = n > 0 ? pg_lock_study(store, found[0].id, err) : ST_OK;
+    enum status rc = n > 0 ? pg_lock_study(store, found[0].id, err) : ST_OK;
     *ret_id = n > 0 && rc == ST_OK ? found[0].id : 0;
     mem_free(found);
     return rc;

@@ -54,10 +54,9 @@ static enum status put(struct store *store, const char *request, int64_t *ret_id
 {
     struct db_stmt stmt = {0};
     int step = DB_DONE;
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = store_sql_prepare(store, "INSERT INTO mail (request) VALUES (?1) RETURNING id", &stmt, err);
+    enum status rc = store_sql_prepare(store, "INSERT INTO mail (request) VALUES (?1) RETURNING id", &stmt, err);
     if (rc == ST_OK) {
         db_bind(&stmt, 1, val_text(request));
         rc = store_sql_step(store, &stmt, &step, what, err);
@@ -113,13 +112,12 @@ enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_req
 {
     struct db_stmt stmt = {0};
     int step = DB_DONE;
-    enum status rc;
 
     *ret_id = 0;
     *ret_request = NULL;
     if (store->pg == NULL)
         return ST_OK;
-    rc = store_sql_prepare(store, oldest_sql, &stmt, err);
+    enum status rc = store_sql_prepare(store, oldest_sql, &stmt, err);
     THEN(rc, store_sql_step(store, &stmt, &step, what, err));
     if (rc == ST_OK && step == DB_ROW)
         *ret_id = db_i64(&stmt, 0);
@@ -133,10 +131,9 @@ enum status store_mail_take(struct store *store, int64_t *ret_id, char **ret_req
 enum status store_mail_answer(struct store *store, int64_t id, const char *answer, struct error *err)
 {
     char *none = NULL;
-    enum status rc;
 
     TRY(store_begin(store, what, err));
-    rc = run(store, "UPDATE mail SET answer = ?2 WHERE id = ?1", id, answer, &none, err);
+    enum status rc = run(store, "UPDATE mail SET answer = ?2 WHERE id = ?1", id, answer, &none, err);
     store_hint(store, STORE_HINT_ANSWERS);
     TRY(store_end(store, rc, what, err));
     return store_exec(store, "DELETE FROM mail WHERE at < now() - interval '5 minutes'", what, err);

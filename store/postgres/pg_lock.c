@@ -186,20 +186,18 @@ void pg_unlock_study(struct store *store, int64_t study_id)
 
 bool pg_is_held(const char *address, unsigned locks, const char *study, char *ret_who, size_t size, int64_t *ret_pid)
 {
-    PGconn *conn;
     char who[PG_WHO_MAX] = "";
     int backend;
-    bool held;
 
     *ret_pid = 0;
     if (size > 0)
         ret_who[0] = '\0';
     if (pq_open(NULL) != ST_OK)
         return false;
-    conn = pg_connect(address, "trawl looks");
-    held = pq.status(conn) == CONNECTION_OK &&
-           holder(conn, study != NULL ? locks : locks & ~(unsigned)PG_HELD_STUDY, study, who, &backend) &&
-           who[0] != '\0';
+    PGconn *conn = pg_connect(address, "trawl looks");
+    bool held = pq.status(conn) == CONNECTION_OK &&
+                holder(conn, study != NULL ? locks : locks & ~(unsigned)PG_HELD_STUDY, study, who, &backend) &&
+                who[0] != '\0';
     if (held)
         describe(who, ret_who, size, ret_pid);
     pq.finish(conn);

@@ -102,18 +102,17 @@ static enum status guard_take(struct store *store, struct error *err)
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     char dir[PATH_MAX];
     struct stat at;
-    int fd, n;
 
     if (store->guard_fd >= 0)
         return ST_OK;
     file_folder(store->lock_path, dir, sizeof dir);
     if (stat(dir, &at) != 0)
         return ST_OK;
-    n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "trawl-store/%jx/%jx/%s", (uintmax_t)at.st_dev,
-                 (uintmax_t)at.st_ino, file_name(store->lock_path));
+    int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "trawl-store/%jx/%jx/%s", (uintmax_t)at.st_dev,
+                     (uintmax_t)at.st_ino, file_name(store->lock_path));
     if (n >= (int)sizeof name.sun_path - 1)
         n = (int)sizeof name.sun_path - 2;
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return ST_OK;
     if (bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0) {
@@ -176,14 +175,13 @@ enum status store_lock_keep(struct store *store, bool *ret_again, struct error *
 {
     struct stat held, named;
     int fd = store->lock_fd;
-    enum status rc;
 
     *ret_again = false;
     if (fd < 0 || fstat(fd, &held) != 0)
         return ST_OK;
     if (stat(store->lock_path, &named) == 0 ? same_file(&held, &named) : errno != ENOENT && errno != ENOTDIR)
         return ST_OK;
-    rc = store_lock_take(store, err);
+    enum status rc = store_lock_take(store, err);
     if (rc != ST_OK) {
         store->lock_fd = fd;
         return rc;
@@ -212,16 +210,14 @@ void store_lock_drop(struct store *store)
 bool store_file_is_held(const char *path, int64_t *ret_pid)
 {
     char real[PATH_MAX], lock_path[PATH_MAX + 8], text[24] = "";
-    int fd;
-    bool held;
 
     *ret_pid = 0;
     snprintf(lock_path, sizeof lock_path, "%.*s.lock", PATH_MAX, store_real_path(path, real));
-    fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait where the file is a pipe */
+    int fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait where the file is a pipe */
     if (fd < 0)
         return false;
     /* A shared lock, dropped at once: two processes that check at the same time do not see each other. */
-    held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    bool held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (held && pread(fd, text, sizeof text - 1, 0) > 0)
         *ret_pid = strtoll(text, NULL, 10);
     close(fd);

@@ -313,11 +313,10 @@ enum status store_copy(struct store *store, const char *path, struct error *err)
 {
     size_t size = strlen(path) + sizeof ".part";
     MEM_LOCAL char *part = mem_alloc(size);
-    enum status rc;
 
     snprintf(part, size, "%s.part", path);
     (void)unlink(part); /* left by a copy that was killed */
-    rc = store->pg != NULL ? copy_rows(store, part, err) : copy_file(store, part, path, err);
+    enum status rc = store->pg != NULL ? copy_rows(store, part, err) : copy_file(store, part, path, err);
     THEN(rc, give_name(part, path, err));
     (void)unlink(part);
     return rc;

@@ -350,13 +350,12 @@ static enum status translate_item(struct dialect *dialect, struct config *config
     char param[CONFIG_KEY_MAX], key[2 * CONFIG_KEY_MAX], text[512];
     const char *field = "", *why = NULL, *list;
     bool has_field = item.value != NULL, is_sweep = config_split_sweep(item.key, has_field, param, &field);
-    const struct dialect_row *row;
 
     if (!is_sweep)
         snprintf(param, sizeof param, "%s", item.key);
     if (config_find_opt(config, param) != NULL)
         return ST_OK;
-    row = find_row(param);
+    const struct dialect_row *row = find_row(param);
     list = row == NULL                                               ? game_only(game, param)
            : row->how == DIALECT_ONLY || row->how == DIALECT_DIFFERS ? row->to
                                                                      : NULL;
@@ -423,14 +422,13 @@ static enum status translate_names(struct dialect *dialect, struct config *confi
 static enum status translate_value(struct dialect *dialect, struct config *config, size_t i, struct error *err)
 {
     struct config_item item = config_item(config, i);
-    const struct opt_def *opt;
     char param[CONFIG_KEY_MAX], text[32];
     const char *field = "";
     bool is_sweep = config_split_sweep(item.key, true, param, &field);
     double number;
     int64_t whole;
 
-    opt = config_find_opt(config, is_sweep ? param : item.key);
+    const struct opt_def *opt = config_find_opt(config, is_sweep ? param : item.key);
     for (size_t k = 0; k < dialect_n_values; k++) {
         const struct dialect_value *v = &dialect_values[k];
         if (strcmp(v->key, item.key) != 0 || strcasecmp(v->from, item.value) != 0)

@@ -78,7 +78,6 @@ static enum status map_core(struct dialect *dialect, struct config *config, stru
     static const char hint[] = "there is no such network here; policy.core has none, mlp, mingru and lstm";
     const char *rnn = dialect_get(config, "base.rnn_name"), *net = dialect_get(config, "torch.network");
     const char *use_rnn = dialect_get(config, "train.use_rnn"), *core = NULL, *trained, *from = NULL;
-    bool has_memory;
 
     if (rnn != NULL || (dialect->has_defaults && dialect->version == DIALECT_3)) {
         core = is_none(rnn) ? "none" : dialect_same_value(rnn, "Recurrent|LSTMWrapper|LSTM") ? "lstm" : NULL;
@@ -101,7 +100,7 @@ static enum status map_core(struct dialect *dialect, struct config *config, stru
             dialect_note(&dialect->mapped, "%s -> policy.core = %s", from, core);
     }
     trained = config_peek(config, "policy.core");
-    has_memory = trained != NULL && (strcasecmp(trained, "mingru") == 0 || strcasecmp(trained, "lstm") == 0);
+    bool has_memory = trained != NULL && (strcasecmp(trained, "mingru") == 0 || strcasecmp(trained, "lstm") == 0);
     if (use_rnn == NULL || trained == NULL || dialect_same_value(use_rnn, "True|1") == has_memory)
         return ST_OK;
     if (dialect->version == DIALECT_4)
@@ -212,9 +211,8 @@ static bool is_listed(const char *param, const char *list)
 
     while (*list != '\0') {
         char word[CONFIG_KEY_MAX];
-        size_t n;
         list += strspn(list, ", \t");
-        n = strcspn(list, ", \t");
+        size_t n = strcspn(list, ", \t");
         snprintf(word, sizeof word, "%.*s", (int)n, list);
         if (word[0] != '\0' && strstr(name, word) != NULL)
             return true;

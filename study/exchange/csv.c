@@ -83,12 +83,11 @@ enum status csv_parse(const char *text, size_t n, cJSON **ret_rows, struct error
     struct reader r = {.at = text, .end = text + n, .line = 1};
     cJSON *rows = cJSON_CreateArray();
     JSON_LOCAL cJSON *names = cJSON_CreateArray();
-    enum status rc;
 
     if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* a mark of UTF-8 */
         r.at += 3;
     strbuf_init(&r.field, JSON_MAX_BYTES);
-    rc = read_header(&r, names, err);
+    enum status rc = read_header(&r, names, err);
     while (rc == ST_OK && r.at < r.end) {
         cJSON *row = cJSON_CreateObject();
         cJSON_AddItemToArray(rows, row);

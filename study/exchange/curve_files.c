@@ -44,7 +44,6 @@ static enum status write_events(const struct trial *trial, const struct curves *
 {
     double began_s = (double)(trial->started_ms > 0 ? trial->started_ms : trial->created_ms) / 1000;
     struct event_file *f = NULL;
-    enum status rc;
 
     TRY(event_file_open(&f, folder, err));
     for (size_t i = 0; i < c->n; i++)
@@ -53,7 +52,7 @@ static enum status write_events(const struct trial *trial, const struct curves *
             event_file_add(f, began_s + p->wall_s, p->env_steps,
                            &(struct event_value){.tag = c->names[i], .value = p->value}, 1);
         }
-    rc = event_file_flush(f, err);
+    enum status rc = event_file_flush(f, err);
     event_file_close(f);
     return rc;
 }

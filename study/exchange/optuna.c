@@ -105,15 +105,13 @@ static char *distribution(const struct search *s, size_t k)
 {
     const struct space_param *p = &s->space.params[k];
     bool is_int = p->is_int || p->scale == SPACE_POW2, is_choice = p->scale == SPACE_CATEGORICAL;
-    cJSON *attributes;
     JSON_LOCAL cJSON *json = cJSON_CreateObject();
-    char *text;
 
     json_add_str(json, "name",
                  is_choice ? "CategoricalDistribution"
                  : is_int  ? "IntDistribution"
                            : "FloatDistribution");
-    attributes = cJSON_AddObjectToObject(json, "attributes");
+    cJSON *attributes = cJSON_AddObjectToObject(json, "attributes");
     if (is_choice) {
         cJSON *choices = cJSON_AddArrayToObject(attributes, "choices");
         for (size_t c = 0; c < p->n_choices; c++)
@@ -127,7 +125,7 @@ static char *distribution(const struct search *s, size_t k)
         json_add_f64(attributes, "low", p->min);
         json_add_f64(attributes, "high", p->max);
     }
-    text = json_print(json, false);
+    char *text = json_print(json, false);
     return text;
 }
 

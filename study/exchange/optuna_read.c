@@ -111,7 +111,6 @@ static bool is_maximized(const struct tables *t, int64_t objective)
 
 static void add_value(const struct tables *t, const cJSON *value, cJSON *row)
 {
-    const cJSON *name;
     int64_t objective;
     double number;
     char text[40];
@@ -120,7 +119,7 @@ static void add_value(const struct tables *t, const cJSON *value, cJSON *row)
         return;
     snprintf(text, sizeof text, "objective %lld", (long long)objective);
     json_add_f64(row, text, number);
-    name = cJSON_GetArrayItem(t->metric_names, (int)objective);
+    const cJSON *name = cJSON_GetArrayItem(t->metric_names, (int)objective);
     if (cJSON_IsString(name) && cJSON_GetObjectItemCaseSensitive(row, name->valuestring) == NULL)
         json_add_f64(row, name->valuestring, number);
     if (objective == 0 && cJSON_GetObjectItemCaseSensitive(row, "score") == NULL)
@@ -196,10 +195,9 @@ enum status optuna_read(const char *path, const char *study, cJSON **ret_rows, b
 {
     struct tables t = {0};
     int64_t id;
-    enum status rc;
 
     TRY(find_study(path, study, &id, err));
-    rc = read_tables(path, id, &t, err);
+    enum status rc = read_tables(path, id, &t, err);
     if (rc == ST_OK) {
         *ret_maximize = is_maximized(&t, 0);
         *ret_rows = make_rows(&t);

@@ -48,15 +48,12 @@ static double half_of_one(const struct gp_belief *b)
 static bool predict(const struct study_view *v, size_t i, const struct gp_insight *advice,
                     const struct gp_history *history, struct calibration_row *ret)
 {
-    const struct gp_belief *b;
-    double half, lo, hi;
-
     if (advice->beliefs == NULL)
         return false;
-    b = &advice->beliefs[i];
-    half = half_of_one(b);
-    lo = b->score - half;
-    hi = b->score + half;
+    const struct gp_belief *b = &advice->beliefs[i];
+    double half = half_of_one(b);
+    double lo = b->score - half;
+    double hi = b->score + half;
     if (history->has_score_bounds) {
         lo = fmax(lo, history->score_min);
         hi = fmin(hi, history->score_max);

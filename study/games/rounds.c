@@ -59,7 +59,6 @@ static void judge_round(struct rounds *v, const size_t *member, size_t *lost)
 {
     size_t n_envs = v->n_envs, first = v->n, missing = n_envs, n_done = 0;
     bool is_broken = false;
-    struct gp_trial joined;
 
     for (size_t k = 0; k < n_envs; k++) {
         if (member[k] < v->n) {
@@ -73,7 +72,7 @@ static void judge_round(struct rounds *v, const size_t *member, size_t *lost)
             missing = k;
         }
     }
-    joined = v->rows[first];
+    struct gp_trial joined = v->rows[first];
     if (n_done == n_envs)
         join(v, member, n_envs, &joined);
     else

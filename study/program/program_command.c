@@ -203,12 +203,11 @@ enum status program_argv(const struct config *config, const struct program_param
                          const struct program_place *place, char ***ret_argv, struct error *err)
 {
     struct filler f = {.config = config, .params = params, .place = place, .is_plain = true};
-    enum status rc;
 
     f.argv = mem_array(WORDS_MAX + 1, sizeof *f.argv);
     strbuf_init(&f.word, ARG_MAX_BYTES);
     strbuf_add(&f.word, "");
-    rc = fill(&f, config_peek(config, COMMAND_KEY), err);
+    enum status rc = fill(&f, config_peek(config, COMMAND_KEY), err);
     strbuf_free(&f.word);
     if (rc != ST_OK) {
         program_argv_free(f.argv);

@@ -185,9 +185,8 @@ static enum status take_choices(struct opt_def *def, const char *values, const c
     STRBUF(list, CHOICES_MAX_BYTES);
 
     for (const char *at = values;; at++) {
-        size_t n;
         at += strspn(at, " \t");
-        n = strcspn(at, ",");
+        size_t n = strcspn(at, ",");
         while (n > 0 && isblank((unsigned char)at[n - 1]))
             n--;
         if (n == 0 || strcspn(at, " \t|") < n)
@@ -285,10 +284,9 @@ static enum status check_typed(const struct program_params *p, const struct conf
 {
     for (size_t i = 0; i < config_n_items(config); i++) {
         struct config_item item = config_item(config, i);
-        const struct opt_def *def;
         if (item.value != NULL || strncmp(item.key, "sweep." PARAM_PREFIX, strlen("sweep." PARAM_PREFIX)) != 0)
             continue;
-        def = find(p, item.key + strlen("sweep." PARAM_PREFIX));
+        const struct opt_def *def = find(p, item.key + strlen("sweep." PARAM_PREFIX));
         if (def != NULL && def->type == OPT_STR)
             return FAIL(err, ST_CONFIG,
                         "%s: [sweep.%s] has no type; write type = float, int, categorical or bool (a parameter of the "

@@ -73,10 +73,9 @@ static enum status take_bound(const struct config *config, const char *name, con
                               struct error *err)
 {
     char key[2 * CONFIG_KEY_MAX];
-    const char *text;
 
     snprintf(key, sizeof key, PREFIX "%s.%s", name, field);
-    text = config_peek(config, key);
+    const char *text = config_peek(config, key);
     if (text != NULL && !num_parse_f64(text, bound))
         return FAIL(err, ST_CONFIG, "%s: [sweep.limit.%s] has %s = %.40s; a number is needed, like 0.5, 4e9 or 4G",
                     config_origin(config, key), name, field, text);
@@ -88,10 +87,9 @@ static enum status take_limit(struct outcomes *o, const struct config *config, s
     struct gp_limit *b = &o->bounds[k];
     const char *origin = o->origins[k];
     char key[2 * CONFIG_KEY_MAX], lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
-    const char *metric;
 
     snprintf(key, sizeof key, PREFIX "%s.metric", o->names[k]);
-    metric = config_peek(config, key);
+    const char *metric = config_peek(config, key);
     metric = metric != NULL ? metric : o->names[k];
     *b = (struct gp_limit){-(double)INFINITY, (double)INFINITY};
     TRY(take_bound(config, o->names[k], "min", &b->min, err));

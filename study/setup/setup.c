@@ -520,9 +520,8 @@ static enum status copy_table(struct config *to, const struct config *from, cons
     for (size_t i = 0; i < table->n_defs; i++) {
         const struct opt_def *opt = &table->defs[i];
         char key[2 * CONFIG_KEY_MAX];
-        const char *value;
         snprintf(key, sizeof key, "%s.%s", table->section, opt->written != NULL ? opt->written : opt->key);
-        value = config_peek(from, key);
+        const char *value = config_peek(from, key);
         if (value != NULL)
             TRY(config_set(to, CONFIG_FILE, key, value, config_origin(from, key), err));
     }
@@ -613,10 +612,9 @@ cJSON *setup_to_json(const struct setup *setup)
 
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err)
 {
-    enum status rc;
     STRBUF(sb, INI_MAX_BYTES);
 
-    rc = config_write_ini(setup->config, false, false, &sb, err);
+    enum status rc = config_write_ini(setup->config, false, false, &sb, err);
     if (rc == ST_OK && (setup->has_sweep || setup_is_program(setup))) /* which config_write_ini leaves out */
         rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
     outcomes_write(&setup->outcomes, &sb);

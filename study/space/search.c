@@ -295,16 +295,14 @@ static enum status check_any_legal(const struct search *s, const struct setup *s
     struct rng rng = rng_seed(1);
     struct error why = {0};
     double u[SPACE_MAX_DIM] = {0}, x[SPACE_MAX_DIM];
-    enum status rc;
-    bool found;
 
     check = trial_check_create(setup, s);
-    rc = trial_check_require(check, setup, err);
+    enum status rc = trial_check_require(check, setup, err);
     if (rc != ST_OK) {
         trial_check_destroy(check);
         return rc;
     }
-    found = search_config_point(s, setup, x) && trial_check_point(check, x, &why) == ST_OK;
+    bool found = search_config_point(s, setup, x) && trial_check_point(check, x, &why) == ST_OK;
     for (size_t t = 0; !found && t < LEGAL_TRIES; t++) {
         for (size_t i = 0; i < s->space.dim; i++)
             u[i] = rng_f64(&rng);
@@ -336,7 +334,6 @@ static enum status add_params(struct search *s, const struct setup *setup, struc
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err)
 {
     struct error at = {0};
-    enum status rc;
 
     memset(ret_search, 0, sizeof *ret_search);
     STRBUF(inert, OUTPUT_MAX_BYTES);
@@ -344,7 +341,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     ret_search->cost = (enum search_cost)setup->sweep.cost;
     ret_search->outcomes = setup->outcomes;
     sweep_envs_copy(&ret_search->envs, &setup->envs);
-    rc = add_params(ret_search, setup, err);
+    enum status rc = add_params(ret_search, setup, err);
     THEN(rc, search_find_dependent(ret_search, setup, &inert, err));
     if (rc == ST_OK && ret_search->space.dim == 0)
         rc = fail_without_search(setup, inert.text, err);

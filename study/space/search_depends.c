@@ -137,7 +137,6 @@ static enum status set_condition(struct search *s, const struct setup *setup, si
     const struct config_sweep_param *c = when_of(s, setup, i);
     enum search_effect effect = EFFECT_ALWAYS;
     struct config_condition condition;
-    bool circle;
 
     if (c != NULL)
         TRY(search_expr_when(s, setup, i, c->when, c->when_origin, p, &effect, err));
@@ -145,7 +144,7 @@ static enum status set_condition(struct search *s, const struct setup *setup, si
         c = NULL;
         effect = find_effect(s, setup, i, p, &condition);
     }
-    circle = effect == EFFECT_SOMETIMES && descends_from(&s->space, p->parent, i);
+    bool circle = effect == EFFECT_SOMETIMES && descends_from(&s->space, p->parent, i);
     if (circle && c != NULL)
         return FAIL(err, ST_CONFIG, "%s: %s and %s depend on each other; drop one when", c->when_origin, p->key,
                     s->space.params[p->parent].key);

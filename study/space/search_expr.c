@@ -28,10 +28,8 @@ void search_expr_free(struct search_expr *e)
 /* The option that a name means: "train.gamma", or of a program "lr" for "param.lr"; NULL: none. */
 static const struct opt_def *find_option(const struct setup *setup, const char *name, char *ret_key)
 {
-    const struct opt_def *opt;
-
     snprintf(ret_key, CONFIG_KEY_MAX, "%s", name);
-    opt = config_find_opt(setup->config, ret_key);
+    const struct opt_def *opt = config_find_opt(setup->config, ret_key);
     if (opt != NULL || !setup_is_program(setup))
         return opt;
     snprintf(ret_key, CONFIG_KEY_MAX, PROGRAM_SECTION ".%.80s", name);

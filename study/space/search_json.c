@@ -17,11 +17,10 @@ static const char *const cost_names[] = {[SEARCH_COST_WALL] = "wall",
 static void add_when(cJSON *param, const struct search *s, const struct space_param *p)
 {
     const struct space_param *parent = &s->space.params[p->parent];
-    cJSON *json, *choices;
 
     if (!p->is_conditional)
         return;
-    json = cJSON_AddObjectToObject(param, "when");
+    cJSON *json = cJSON_AddObjectToObject(param, "when");
     json_add_str(json, "key", parent->key);
     if (parent->scale != SPACE_CATEGORICAL) {
         if (isfinite(p->parent_min))
@@ -30,7 +29,7 @@ static void add_when(cJSON *param, const struct search *s, const struct space_pa
             json_add_f64(json, "max", p->parent_max);
         return;
     }
-    choices = cJSON_AddArrayToObject(json, "choices");
+    cJSON *choices = cJSON_AddArrayToObject(json, "choices");
     for (size_t k = 0; k < parent->n_choices; k++)
         if (p->parent_choices >> k & 1)
             cJSON_AddItemToArray(choices, cJSON_CreateString(s->choices[p->parent][k]));
@@ -176,10 +175,9 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     cJSON *json = NULL;
     const cJSON *params, *param;
     struct error at = {0};
-    enum status rc;
 
     memset(ret_search, 0, sizeof *ret_search);
-    rc = json_parse(text, strlen(text), &json, err);
+    enum status rc = json_parse(text, strlen(text), &json, err);
     if (rc != ST_OK)
         return rc;
     rc = read_cost(json, &ret_search->cost, err);

@@ -104,11 +104,9 @@ void trial_check_set(struct trial_check *c, const struct opt_def *opt, double va
 
 enum status trial_check_ask(const struct trial_check *c, struct error *err)
 {
-    struct policy_settings policy;
-
     if (c->n_tables == 0)
         return ST_OK;
-    policy = *(const struct policy_settings *)c->now[1];
+    struct policy_settings policy = *(const struct policy_settings *)c->now[1];
     if (c->n_tables > 3)
         policy.frame_stack = ((const struct frames_settings *)c->now[3])->frame_stack;
     return trainer_check(c->env, c->now[0], &policy, c->now[2], err);

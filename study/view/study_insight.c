@@ -83,11 +83,10 @@ static bool matters(const struct gp_insight *in, size_t i)
 static enum status drop_edges(struct study_view *v, struct gp_insight *in, struct error *err)
 {
     struct setup *setup;
-    struct trial_check *check;
 
     TRY(study_view_setup(v, &setup, err));
     TRY(search_bind(&v->search, setup, err));
-    check = trial_check_create(setup, &v->search);
+    struct trial_check *check = trial_check_create(setup, &v->search);
     if (trial_check_require(check, setup, err) != ST_OK) {
         trial_check_destroy(check);
         return ST_CONFIG;

@@ -407,11 +407,10 @@ enum status study_view_begin(struct study *study, const char *store_path, struct
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view, struct error *err)
 {
     struct study study;
-    enum status rc;
 
     memset(ret_view, 0, sizeof *ret_view);
     TRY(store_study_find(store, name, &study, err));
-    rc = study_view_begin(&study, store_path(store), ret_view, err);
+    enum status rc = study_view_begin(&study, store_path(store), ret_view, err);
     THEN(rc, load_trials(store, ret_view, err));
     if (rc != ST_OK)
         study_view_free(ret_view);

@@ -251,11 +251,10 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
 {
     AT_END(study_view_free) struct study_view old = {0};
     struct setup *theirs;
-    enum status rc;
 
     if (view->search.from[0] == '\0')
         return ST_OK;
-    rc = study_view_load(store, view->search.from, &old, err);
+    enum status rc = study_view_load(store, view->search.from, &old, err);
     if (rc == ST_NOTFOUND) {
         error_clear(err);
         log_warn("--from %.*s: that study has been removed from the store; this one continues without its trials",

@@ -63,7 +63,6 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
                                 .own_cost = has_unit(job, "own")};
     struct trial_place *place = NULL;
     char dir[PATH_MAX], **argv = NULL;
-    enum status rc;
 
     snprintf(dir, sizeof dir, "%.*s/%lld", PATH_MAX - 32, set->dir, (long long)folder.number);
     folder.dir = dir;
@@ -74,7 +73,7 @@ static enum status start_program(struct agent *a, struct agent_job *job, struct 
                                         .env = folder.env,
                                         .trial = folder.number,
                                         .seed = folder.seed};
-    rc = agent_words(set->words, set->n_words, job->answer, &words, &argv, err);
+    enum status rc = agent_words(set->words, set->n_words, job->answer, &words, &argv, err);
     if (rc == ST_OK) {
         start.argv = argv;
         rc = trial_place_start(place, &start, &job->run, err);
@@ -143,13 +142,12 @@ static cJSON *end_result(const struct agent *a, const struct agent_job *job, con
 static void finish(struct agent *a, struct agent_job *job)
 {
     MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
-    cJSON *result;
     double score = NAN;
 
     program_run_end(job->run, end);
     program_run_destroy(job->run);
     job->run = NULL;
-    result = end_result(a, job, end);
+    cJSON *result = end_result(a, job, end);
     (void)json_get_f64(result, "score", &score);
     log_info("%s: trial %lld %s%s%.300s, score %.6g, cost %.4g", job->slot->client,
              (long long)agent_job_number(job, "trial"), json_get_str(result, "state"),

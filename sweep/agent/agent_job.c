@@ -353,14 +353,13 @@ static void *talk(void *ctx)
 enum status agent_job_start(struct agent_job *job, const struct agent_settings *set, const struct agent_slot *slot,
                             uint64_t seed, struct http_cancel *cancel, struct error *err)
 {
-    enum status rc;
     int code;
 
     *job = (struct agent_job){
         .set = set, .slot = slot, .reports = cJSON_CreateArray(), .rng = rng_seed(seed), .held = set->place.direct};
     pthread_mutex_init(&job->lock, NULL);
     clock_cond_init(&job->changed);
-    rc = ask_client_create(&job->client, &set->place, set->study, cancel, err);
+    enum status rc = ask_client_create(&job->client, &set->place, set->study, cancel, err);
     if (rc == ST_OK && (code = pthread_create(&job->thread, NULL, talk, job)) != 0)
         rc = FAIL(err, ST_IO, "cannot start a thread for %s: %s", slot->client, strerror(code));
     job->has_thread = rc == ST_OK;

@@ -87,7 +87,6 @@ static enum status prepare(struct ask_store *c, struct store_study *s, const str
 {
     char *config = NULL;
     int64_t threads = 0;
-    enum status rc;
 
     TRY(store_trial_find(c->store, s->view.study.id, lease->number, t, err));
     checkpoint_file(c->path, s->view.study.name, t->number, checkpoint);
@@ -99,7 +98,7 @@ static enum status prepare(struct ask_store *c, struct store_study *s, const str
     (void)json_get_i64(device, "threads", &threads);
     const struct run_device on = {text_of(device, "kind"), text_of(device, "vector_units"), threads};
     TRY(run_config_settle(&s->view, t, &on, &config, err));
-    rc = config != NULL ? store_lease_set_config(c->store, lease, config, err) : ST_OK;
+    enum status rc = config != NULL ? store_lease_set_config(c->store, lease, config, err) : ST_OK;
     if (config != NULL) {
         mem_free(t->config);
         t->config = config;
@@ -230,13 +229,12 @@ static enum status keep_metrics(struct ask_store *c, struct store_study *s, cons
 {
     double factor = device_costs_scale(s->view.setup->sweep.device_costs, c->device_class);
     struct metric_report report;
-    enum status rc;
 
     if (!report_parse(message, lease->trial_id, factor, &report))
         return store_lease_keep(c->store, lease->id, lease_ms(s), NULL, stop, err);
     MEM_LOCAL char *row = track_rows_metrics(s->rows, &report);
     report.outbox_json = row;
-    rc = store_lease_keep(c->store, lease->id, lease_ms(s), &report, stop, err);
+    enum status rc = store_lease_keep(c->store, lease->id, lease_ms(s), &report, stop, err);
     mem_free((void *)report.points);
     return rc;
 }
@@ -303,13 +301,12 @@ static enum status finish_in_time(struct ask_store *c, struct store_study *s, co
     MEM_LOCAL struct run_result *run = mem_alloc(sizeof *run);
     char class[DEVICE_CLASS_MAX];
     MEM_LOCAL char *text = json_print(message, false);
-    enum status rc;
 
     device_class_of(text_of(message, "device"), class);
     run_result_read(run, message, s->view.study.metric, device_costs_scale(s->view.setup->sweep.device_costs, class));
     if (run->result.state == TRIAL_STOPPED)
         snprintf(run->reason, sizeof run->reason, "%s", text_of(message, "reason"));
-    rc = run_result_settle(run, &s->view, c->store, lease->trial_id, message, err);
+    enum status rc = run_result_settle(run, &s->view, c->store, lease->trial_id, message, err);
     if (rc == ST_OK) {
         const struct trial_result *r = run_result_texts(run);
         rc = store_lease_finish(c->store, lease->id, r, text, track_rows_result(s->rows, r), err);

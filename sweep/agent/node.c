@@ -231,11 +231,10 @@ enum status node_run(const struct node_settings *set, struct error *err)
 {
     MEM_LOCAL struct node_run *r = mem_alloc(sizeof *r);
     bool interrupted = false;
-    enum status rc;
     size_t n = 0;
 
     r->set = set;
-    rc = make_slots(r, err);
+    enum status rc = make_slots(r, err);
     THEN(rc, find_config(r, err));
     THEN(rc, node_beat_start(&r->beat, set->store, set->name, set->job, err));
     for (; rc == ST_OK && n < r->n_slots; n++)

@@ -60,7 +60,6 @@ enum status node_beat_start(struct node_beat **ret_beat, const char *store, cons
                             struct error *err)
 {
     struct node_beat *b = mem_alloc(sizeof *b);
-    int code;
 
     *ret_beat = NULL;
     b->store_path = store;
@@ -70,7 +69,7 @@ enum status node_beat_start(struct node_beat **ret_beat, const char *store, cons
         b->node.host[0] = '\0';
     pthread_mutex_init(&b->lock, NULL);
     clock_cond_init(&b->changed);
-    code = pthread_create(&b->thread, NULL, live, b);
+    int code = pthread_create(&b->thread, NULL, live, b);
     if (code != 0) {
         mem_free(b);
         return FAIL(err, ST_IO, "cannot start a thread: %s", strerror(code));

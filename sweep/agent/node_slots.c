@@ -116,7 +116,6 @@ static void take_result(struct node_slot *slot, const cJSON *message, double now
     struct agent_job *job = slot->job;
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     bool stopped = state != NULL && strcmp(state, "stopped") == 0;
-    cJSON *kept;
     double score = NAN, cost_s = NAN;
 
     (void)json_get_f64(message, "score", &score);
@@ -128,7 +127,7 @@ static void take_result(struct node_slot *slot, const cJSON *message, double now
         end(slot, NULL, "lost", now_s);
         return;
     }
-    kept = cJSON_Duplicate(message, true);
+    cJSON *kept = cJSON_Duplicate(message, true);
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) { /* here; another node may have it */
         end(slot, kept, "queued", now_s);
         return;

@@ -77,7 +77,6 @@ enum status store_studies_find(struct store_studies *studies, struct store *stor
 {
     struct study *list = NULL;
     size_t n = 0, i = 0;
-    enum status rc;
 
     *ret = known(studies, id);
     if (*ret != NULL)
@@ -85,8 +84,8 @@ enum status store_studies_find(struct store_studies *studies, struct store *stor
     TRY(store_study_list(store, &list, &n, err));
     while (i < n && list[i].id != id)
         i++;
-    rc = i < n ? add(studies, store, &list[i], ret, err)
-               : FAIL(err, ST_NOTFOUND, "%s: the study of this trial was removed", store_path(store));
+    enum status rc = i < n ? add(studies, store, &list[i], ret, err)
+                           : FAIL(err, ST_NOTFOUND, "%s: the study of this trial was removed", store_path(store));
     study_list_free(list, n);
     return rc;
 }
@@ -210,11 +209,10 @@ enum status store_studies_order(struct store_studies *studies, struct store *sto
 {
     struct study *list = NULL;
     size_t n = 0;
-    enum status rc;
 
     *ret_n = 0;
     TRY(store_study_list(store, &list, &n, err));
-    rc = ST_OK;
+    enum status rc = ST_OK;
     for (size_t i = 0; i < n && rc == ST_OK; i++)
         rc = take(studies, store, &list[i], spec, class, ret_order, ret_n, err);
     study_list_free(list, n);

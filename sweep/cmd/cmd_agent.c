@@ -160,11 +160,10 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
         CLI_WORDS(2, 2, "the address of a server or a store, and a study"),
     };
-    enum status rc;
 
     default_name(name, sizeof name);
     *c = (struct agent_cmd){.name = name, .jobs = 1, .grace_s = 5};
-    rc = cli_parse(&cli, end, argv, &words, err);
+    enum status rc = cli_parse(&cli, end, argv, &words, err);
     if (rc == ST_OK && !words.help) {
         c->set.words = (const char *const *)(argv + (end < argc ? end + 1 : end));
         c->set.n_words = end < argc ? (size_t)(argc - end - 1) : 0;

@@ -92,12 +92,11 @@ static enum status backup(const char *from, const char *to, struct error *err)
 {
     struct store *store = NULL;
     struct store_verdict v;
-    enum status rc;
 
     if (file_exists(to))
         return FAIL(err, ST_EXISTS, "%s exists already; name another file", to);
     TRY(check_writable(to, err));
-    rc = store_open_reader(&store, from, err);
+    enum status rc = store_open_reader(&store, from, err);
     THEN(rc, store_copy(store, to, err));
     store_close(store);
     TRY(rc);

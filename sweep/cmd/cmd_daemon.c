@@ -196,11 +196,10 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
 {
     const struct sweep_settings *set = &d->setup->sweep;
     MEM_LOCAL struct devices *devices = mem_alloc(sizeof *devices);
-    enum status rc;
 
     signal(SIGHUP, SIG_IGN); /* it has no terminal to lose */
     signals_catch();
-    rc = devices_parse(set, d->setup->train.device, devices, err);
+    enum status rc = devices_parse(set, d->setup->train.device, devices, err);
     if (rc == ST_OK)
         rc = remote_devices_expand(devices, set, err); /* before it stands by: hosts take their time */
     THEN(rc, open_store_and_log(d, err));
@@ -277,7 +276,6 @@ static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error
 static enum status start(struct daemon_cmd *d, struct error *err)
 {
     bool is_child = false;
-    enum status rc;
 
     if (d->detach && d->log_path == NULL) {
         char beside[PATH_MAX];
@@ -294,7 +292,7 @@ static enum status start(struct daemon_cmd *d, struct error *err)
         if (!is_child)
             return ST_OK;
     }
-    rc = serve(d, err);
+    enum status rc = serve(d, err);
     log_file_close(d->log);
     d->log = NULL;
     return rc;

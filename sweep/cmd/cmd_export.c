@@ -93,12 +93,11 @@ static enum status add_jsonl(const struct study_view *v, struct strbuf *out, str
 {
     JSON_LOCAL cJSON *json = NULL;
     const cJSON *item;
-    char *text;
 
     TRY(report_to_json(v, &json, err));
     JSON_LOCAL cJSON *study = cJSON_CreateObject();
     json_add(study, "study", cJSON_DetachItemFromObjectCaseSensitive(json, "study"));
-    text = json_print(study, false);
+    char *text = json_print(study, false);
     strbuf_addf(out, "%s\n", text);
     mem_free(text);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "trials"))

@@ -131,11 +131,10 @@ static enum status list(struct store *store, bool json, struct error *err)
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct study_counts counts;
         struct best best;
-        const char *now;
         rc = store_study_counts(store, &studies[i], &counts, err);
         if (rc != ST_OK)
             break;
-        now = served_state(&served, &studies[i], counts.n[TRIAL_RUNNING]);
+        const char *now = served_state(&served, &studies[i], counts.n[TRIAL_RUNNING]);
         find_best(store, studies[i].name, &best);
         if (!json) {
             print_row(&studies[i], &counts, &best, now);
@@ -247,10 +246,9 @@ static void print_state(const struct study_view *v, const char *store_path)
 {
     const struct study *s = &v->study;
     struct served served;
-    const char *now;
 
     served_ask(store_path, &served);
-    now = served_state(&served, s, study_view_count(v, TRIAL_RUNNING));
+    const char *now = served_state(&served, s, study_view_count(v, TRIAL_RUNNING));
     served_free(&served);
     printf("state %s", now);
     if (strcmp(now, "interrupted") == 0 || strcmp(now, "idle") == 0)

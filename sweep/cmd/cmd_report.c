@@ -153,10 +153,9 @@ static enum status write_site(const char *dir, const char *store_path, const str
                                 .commit = program_commit};
     struct site_written done;
     struct store *store;
-    enum status rc;
 
     TRY(store_open_reader(&store, store_path, err));
-    rc = ST_OK;
+    enum status rc = ST_OK;
     for (int i = 0; i < words->n && rc == ST_OK; i++) { /* each once */
         struct study study;
         rc = store_study_find(store, words->v[i], &study, err); /* whose failure lists those that there are */

@@ -29,11 +29,10 @@ struct serve_cmd {
 static enum status make_token_file(const char *path, struct error *err)
 {
     char text[SERVE_TOKEN_MAX + 1];
-    int fd;
 
     TRY(serve_make_token(text, err));
     strcat(text, "\n");
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) {
         int os = errno;
         if (fd >= 0) {
@@ -85,11 +84,9 @@ static enum status split_hosts(struct serve_cmd *c, struct serve_settings *set, 
 /* A browser at the page, where there is a display; failing is no failure. */
 static void open_browser(const char *url)
 {
-    pid_t pid;
-
     if (getenv("DISPLAY") == NULL && getenv("WAYLAND_DISPLAY") == NULL)
         return;
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         if (fork() == 0) {
             int null = open("/dev/null", O_RDWR);
@@ -195,7 +192,6 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
     struct error why = {0};
     char text[512], note[CONTROL_NOTE_MAX];
     bool live = false;
-    enum status rc;
 
     *ret_message = NULL;
     if (action == NULL || !is_action(action))
@@ -207,7 +203,7 @@ static enum status steer(const char *store_path, const char *study, const cJSON 
     json_add_str(wire, "command", action);
     json_add_str(wire, "study", study);
     TRY(control_command_from_json(wire, &command, err));
-    rc = control_carry_out(store_path, &command, text, sizeof text, &live, &why);
+    enum status rc = control_carry_out(store_path, &command, text, sizeof text, &live, &why);
     if (rc != ST_OK)
         return FAIL(err, rc == ST_USAGE ? ST_EXISTS : rc, "%s", why.text);
     STRBUF(message, sizeof text + CONTROL_NOTE_MAX);
@@ -276,14 +272,13 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
                     "  trawl serve --store my.db --bind 0.0.0.0 --token-file token.txt",
         CLI_OPTS(opts),
     };
-    enum status rc;
 
     CLI_PARSE(cli, words);
     if (c.port < 0 || c.port > 65535)
         return FAIL(err, ST_USAGE, "serve: --port is %lld; 0 to 65535 are possible", (long long)c.port);
     if (strcmp(c.open, "yes") != 0 && strcmp(c.open, "no") != 0)
         return FAIL(err, ST_USAGE, "serve: --open is '%s'; yes or no is needed", c.open);
-    rc = run_serve(&c, err);
+    enum status rc = run_serve(&c, err);
     mem_free(c.token);
     mem_free(c.host_words);
     return rc;

@@ -209,12 +209,11 @@ enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider
     for (size_t t = 0; t < n_tables; t++)
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             char key[CONFIG_KEY_MAX];
-            const char *ours, *theirs;
             snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
             if (may_change(key) || (stored->sweep.is_program && is_searched(&s->ss->view.search, key)))
                 continue; /* where a program's range starts may follow from the range */
-            ours = config_peek(s->setup->config, key);
-            theirs = config_peek(stored->config, key);
+            const char *ours = config_peek(s->setup->config, key);
+            const char *theirs = config_peek(stored->config, key);
             if (ours != NULL && theirs != NULL && !same_value(&tables[t]->defs[i], ours, theirs))
                 return FAIL(err, ST_CONFIG,
                             "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
@@ -335,7 +334,6 @@ static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error
 static enum status schedule(struct sweep_cmd *s, struct error *err)
 {
     const struct setup *setup = s->ss->setup;
-    enum status rc;
 
     TRY(scheduler_add(s->sched, s->ss, err));
     TRY(sched_study_set_state(s->ss, STUDY_RUNNING, NULL, NULL, err));
@@ -347,7 +345,7 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
                  setup_is_program(setup) ? "" : SHELL_WORD(s->store_path), setup_is_program(setup) ? "" : "`, and ",
                  SHELL_WORD(s->store_path), s->ss->view.study.name, SHELL_WORD(s->store_path));
     progress_begin(&s->progress, s->sched, s->ss, s->quiet);
-    rc = scheduler_run(s->sched, err);
+    enum status rc = scheduler_run(s->sched, err);
     progress_end(&s->progress);
     controller_socket_close(&s->socket);
     if (rc == ST_OK && s->ss->err.status != ST_OK)
@@ -391,10 +389,9 @@ static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct 
 static enum status run_study(struct sweep_cmd *s, struct error *err)
 {
     const struct study_view *v = &s->ss->view;
-    enum status rc;
 
     signals_catch();
-    rc = schedule(s, err);
+    enum status rc = schedule(s, err);
     if (rc != ST_OK && v->study.state == STUDY_RUNNING)
         leave_paused(s, rc, err);
     if (rc == ST_INTERRUPTED)

@@ -57,11 +57,10 @@ static void wait_for(const struct sync_cmd *s, const struct study *study, struct
     struct upload_counts counts;
 
     for (;;) {
-        double now_s;
         nanosleep(&nap, NULL);
         uploader_counts(uploader, &counts);
         store_fold(s->store); /* which the uploader's connections do not */
-        now_s = clock_mono_s();
+        double now_s = clock_mono_s();
         if (counts.idle || signals_stop())
             return;
         if (counts.answers != answers || !(counts.down || counts.asking))
@@ -112,10 +111,9 @@ static enum status sync_all(struct sync_cmd *s, struct error *err)
     struct study *studies = NULL;
     size_t n = 0;
     bool found = false;
-    enum status rc;
 
     TRY(store_study_list(s->store, &studies, &n, err));
-    rc = ST_OK;
+    enum status rc = ST_OK;
     for (size_t i = 0; rc == ST_OK && i < n && !signals_stop(); i++) {
         if (s->name != NULL && strcmp(studies[i].name, s->name) != 0)
             continue;

@@ -275,7 +275,6 @@ static enum status run_training(struct train_cmd *t, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
     struct train_track_options tracking = track_options(t);
-    enum status rc;
 
     TRY(setup_to_ini(t->setup, &t->config_text, err));
     start_parts_end(&t->start, "config");
@@ -301,7 +300,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->session.kern), &t->setup->train);
     t->last_save_s = clock_mono_s();
     start_parts_end(&t->start, "reports");
-    rc = trainer_run(t->session.trainer, &callbacks, &t->result, err);
+    enum status rc = trainer_run(t->session.trainer, &callbacks, &t->result, err);
     t->left_by = rc == ST_OK && t->result.stopped ? train_hosts_leaving(t->hosts) : NULL;
     if (!t->quiet)
         dashboard_end(&t->dashboard);
@@ -324,12 +323,11 @@ static enum status check_seed(const struct train_cmd *t, const char *text, struc
 {
     const char *given = config_peek(t->setup->config, "train.seed"), *own;
     AT_END(setup_destroy_at) struct setup *setup = NULL;
-    enum status rc;
 
     if (strcmp(config_origin(t->setup->config, "train.seed"), "default") == 0)
         return ST_OK;
     TRY(setup_create(&setup, err));
-    rc = config_load_text(setup->config, t->resume, text, err);
+    enum status rc = config_load_text(setup->config, t->resume, text, err);
     own = rc == ST_OK ? config_peek(setup->config, "train.seed") : NULL;
     if (own != NULL && strcmp(given, own) != 0)
         rc = FAIL(err, ST_USAGE,

@@ -37,7 +37,6 @@ enum status curve_log_open(struct curve_log **ret_log, const struct env_def *env
 {
     struct curve_log *log;
     bool is_new = false, ignored;
-    enum status rc;
 
     if (strlen(dir) >= PATH_MAX)
         return FAIL(err, ST_USAGE, "train: the path of --log-dir is too long");
@@ -45,7 +44,7 @@ enum status curve_log_open(struct curve_log **ret_log, const struct env_def *env
         return FAIL(err, ST_IO, "train: the folder %s cannot be made: %s", dir, strerror(errno));
     log = mem_alloc(sizeof *log);
     snprintf(log->dir, sizeof log->dir, "%s", dir);
-    rc = open_one(dir, "metrics.csv", append, &log->csv, &is_new, err);
+    enum status rc = open_one(dir, "metrics.csv", append, &log->csv, &is_new, err);
     THEN(rc, open_one(dir, "metrics.jsonl", append, &log->jsonl, &ignored, err));
     THEN(rc, event_file_open(&log->events, dir, err));
     if (rc != ST_OK) {

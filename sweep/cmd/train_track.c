@@ -352,7 +352,6 @@ void train_track_result(struct train_track *t, enum trial_state state, const str
     struct trial_result result = {
         .state = state, .score = NAN, .perf = NAN, .cost_s = NAN, .device_s = NAN, .reason = reason};
     struct error err = {0};
-    const char *row;
     double unused;
 
     if (t == NULL || t->broken)
@@ -364,7 +363,7 @@ void train_track_result(struct train_track *t, enum trial_state state, const str
         result.cost_s = result.device_s = r->cost_s;
         result.env_steps = r->env_steps;
     }
-    row = track_rows_result(t->rows, &result);
+    const char *row = track_rows_result(t->rows, &result);
     if (row != NULL)
         note(t, store_outbox_add(t->store, t->study.id, t->trial.id, row, &err), &err);
 }
@@ -380,14 +379,12 @@ void train_track_pause(struct train_track *t)
 void train_track_close(struct train_track *t, bool interrupted)
 {
     struct error none = {0};
-    double seconds;
-    bool all;
 
     if (t == NULL)
         return;
-    seconds = t->setup->track.flush_s;
+    double seconds = t->setup->track.flush_s;
     if (!t->broken && store_trial_requeue(t->store, t->trial.id, REQUEUE_STOPPED, &none) != ST_OK)
         log_debug("%s", none.text);
-    all = track_rows_close(t->rows, NULL, NULL, interrupted ? fmin(seconds, INTERRUPTED_FLUSH_S) : seconds);
+    bool all = track_rows_close(t->rows, NULL, NULL, interrupted ? fmin(seconds, INTERRUPTED_FLUSH_S) : seconds);
     free_track(t, all && t->made && t->own && !t->keeps);
 }

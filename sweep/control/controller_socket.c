@@ -77,7 +77,6 @@ static enum status take_drop(struct sched_study *ss, int64_t number, struct erro
 static enum status add_study(struct controller_socket *sock, const char *name, struct error *err)
 {
     struct sched_study *ss = NULL;
-    enum status rc;
 
     if (sock->daemon && sock->sched->n_studies == SCHED_MAX_STUDIES && !free_study_slot(sock)) {
         sock->waiting = true;
@@ -85,7 +84,7 @@ static enum status add_study(struct controller_socket *sock, const char *name, s
         return ST_OK;
     }
     TRY(sched_study_open(&ss, sock->store, name, err));
-    rc = scheduler_add(sock->sched, ss, err);
+    enum status rc = scheduler_add(sock->sched, ss, err);
     if (rc != ST_OK)
         sched_study_destroy(ss);
     return rc;
@@ -298,10 +297,9 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
 {
     AT_END(submission_free) struct submission submission = {0};
     char text[256];
-    enum status rc;
 
     TRY(submission_from_json(request, &submission, err));
-    rc = submission_store(sock->store, &submission, err);
+    enum status rc = submission_store(sock->store, &submission, err);
     if (rc == ST_OK) {
         struct error why = {0};
         rc = add_study(sock, submission.study.name, &why);
@@ -365,12 +363,11 @@ static enum status on_resume(struct controller_socket *sock, const cJSON *reques
     const char *name = json_get_str(request, "study");
     struct study study = {0};
     char text[128] = "it continues";
-    enum status rc;
 
     if (name == NULL)
         return FAIL(err, ST_USAGE, "the request names no study");
     TRY(store_study_find(sock->store, name, &study, err));
-    rc = resume(sock, request, &study, err);
+    enum status rc = resume(sock, request, &study, err);
     if (rc == ST_OK) {
         append_waiting(sock, name, text, sizeof text);
         json_add_str(answer, "text", text);

@@ -159,9 +159,8 @@ static enum status watch(struct follow *f, struct error *err)
 enum status follow_study(const char *store_path, const char *name, bool quiet, struct error *err)
 {
     struct follow f = {.store_path = store_path, .name = name, .quiet = quiet, .served_s = clock_mono_s()};
-    enum status rc;
 
-    rc = store_open_reader(&f.store, store_path, err);
+    enum status rc = store_open_reader(&f.store, store_path, err);
     f.tty = !quiet && rc == ST_OK && term_begin();
     THEN(rc, watch(&f, err));
     if (f.tty)

@@ -16,7 +16,6 @@
 /* Does a daemon hold the store? It then takes the study, and here is only watched. */
 bool handover_is_possible(const struct sweep_cmd *s)
 {
-    cJSON *request;
     JSON_LOCAL cJSON *answer = NULL;
     struct error ignored = {0};
     struct sweep_status *status;
@@ -25,7 +24,7 @@ bool handover_is_possible(const struct sweep_cmd *s)
 
     if (!store_is_held(s->store_path, NULL, &pid))
         return false;
-    request = cJSON_CreateObject();
+    cJSON *request = cJSON_CreateObject();
     json_add_str(request, "command", "status");
     status = mem_alloc(sizeof *status);
     if (control_call(s->store_path, request, &answer, &reached, &ignored) == ST_OK) {
@@ -109,8 +108,6 @@ static enum status report_followed(struct sweep_cmd *s, enum status rc, struct e
 
 enum status handover_run(struct sweep_cmd *s, struct error *err)
 {
-    enum status rc;
-
     if (s->devices != NULL || s->runs_per_device >= 0)
         return FAIL(err, ST_USAGE,
                     "sweep: a daemon holds %s and chooses the devices; leave --devices and "
@@ -121,6 +118,6 @@ enum status handover_run(struct sweep_cmd *s, struct error *err)
     if (!s->quiet)
         fprintf(stderr, "a daemon holds %s and runs the study %s; Ctrl-C only ends watching\n", s->store_path,
                 s->resume != NULL ? s->resume : s->name);
-    rc = follow_study(s->store_path, s->resume != NULL ? s->resume : s->name, s->quiet, err);
+    enum status rc = follow_study(s->store_path, s->resume != NULL ? s->resume : s->name, s->quiet, err);
     return rc == ST_OK || rc == ST_INTERRUPTED ? report_followed(s, rc, err) : rc;
 }

@@ -25,7 +25,6 @@ static cJSON *names_of_locks(const char *store_path)
 
 void served_ask(const char *store_path, struct served *ret_served)
 {
-    cJSON *request;
     JSON_LOCAL cJSON *answer = NULL;
     struct error ignored = {0};
     bool reached;
@@ -38,7 +37,7 @@ void served_ask(const char *store_path, struct served *ret_served)
     }
     if (!ret_served->held)
         return;
-    request = cJSON_CreateObject();
+    cJSON *request = cJSON_CreateObject();
     json_add_str(request, "command", "status");
     if (control_call_within(store_path, PATIENCE_S, request, &answer, &reached, &ignored) == ST_OK)
         ret_served->names = cJSON_DetachItemFromObjectCaseSensitive(answer, "studies");

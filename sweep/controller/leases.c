@@ -145,7 +145,6 @@ enum status leases_give(struct sched_study *ss, const char *client, struct held 
                         struct error *err)
 {
     struct error why = {0};
-    enum status rc;
     size_t i;
 
     *ret_held = NULL;
@@ -158,7 +157,7 @@ enum status leases_give(struct sched_study *ss, const char *client, struct held 
         }
     if (!sched_study_take(ss, NULL, &i))
         return ST_OK;
-    rc = give(ss, i, client, ret_held, &why);
+    enum status rc = give(ss, i, client, ret_held, &why);
     if (rc == ST_EXISTS && nodes_took(ss, i))
         return ST_OK;
     if (rc != ST_OK)

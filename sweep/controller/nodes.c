@@ -63,12 +63,11 @@ static enum status take_branches_of(struct sched_study *ss, size_t i, bool has_t
 {
     struct lease *leases = NULL;
     size_t n = 0;
-    enum status rc;
 
     if (ss->setup->sweep.branches == 0)
         return ST_OK;
     TRY(store_lease_list(ss->store, ss->view.trials[i].id, &leases, &n, err));
-    rc = ST_OK;
+    enum status rc = ST_OK;
     for (size_t k = 0; k < n && rc == ST_OK; k++) {
         if (leases[k].branches == NULL)
             continue;
@@ -217,7 +216,6 @@ static enum status look_at(struct scheduler *s, struct sched_study *ss, struct e
 {
     struct lease *open = NULL;
     size_t n = 0;
-    enum status rc;
 
     if (!ss->branches_looked)
         TRY(take_missed_branches(ss, err));
@@ -226,7 +224,7 @@ static enum status look_at(struct scheduler *s, struct sched_study *ss, struct e
     ss->lease_unseen = false;
     if (n > 0)
         qsort(open, n, sizeof *open, compare_ids);
-    rc = take_ends(s, ss, open, n, err);
+    enum status rc = take_ends(s, ss, open, n, err);
     THEN(rc, take_claims(s, ss, open, n, err));
     THEN(rc, take_rest(s, ss, err));
     lease_list_free(open, n);
@@ -301,15 +299,13 @@ static enum status look(struct scheduler *s, struct error *err)
 enum status nodes_round(struct scheduler *s, struct error *err)
 {
     double since_s = s->now_s - s->nodes.looked_s;
-    bool hints;
     struct error why = {0};
     int64_t version = 0;
-    enum status rc;
 
     if (s->store == NULL || since_s < LEAST_S)
         return ST_OK;
-    hints = store_hint_fd(s->store) >= 0;
-    rc = hints ? ST_OK : store_data_version(s->store, &version, &why);
+    bool hints = store_hint_fd(s->store) >= 0;
+    enum status rc = hints ? ST_OK : store_data_version(s->store, &version, &why);
     if (rc == ST_OK && since_s < LOOK_S &&
         !(hints ? store_hint_take(s->store, STORE_HINT_RESULTS) : version != s->nodes.version))
         return ST_OK;

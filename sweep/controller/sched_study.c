@@ -33,10 +33,9 @@
 enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name, struct error *err)
 {
     struct sched_study *ss = mem_alloc(sizeof *ss);
-    enum status rc;
 
     ss->store = store;
-    rc = store_study_hold(store, name, &ss->held_id, err);
+    enum status rc = store_study_hold(store, name, &ss->held_id, err);
     THEN(rc, study_view_load(store, name, &ss->view, err));
     THEN(rc, study_view_setup(&ss->view, &ss->setup, err));
     THEN(rc, search_bind(&ss->view.search, ss->setup, err));
@@ -197,11 +196,9 @@ static bool has_missing(const struct sched_study *ss)
 
 int64_t sched_study_wants(const struct sched_study *ss)
 {
-    int64_t left;
-
     if (ss->state != SCHED_STUDY_ACTIVE)
         return 0;
-    left = ss->used_up && !has_missing(ss) ? 0 : stop_rules_trials_left(&ss->view);
+    int64_t left = ss->used_up && !has_missing(ss) ? 0 : stop_rules_trials_left(&ss->view);
     return left > INT64_MAX - (int64_t)ss->n_queued ? INT64_MAX : left + (int64_t)ss->n_queued;
 }
 
@@ -394,7 +391,6 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     struct setup *setup = NULL;
     char key[100], origin[40];
     double x[SPACE_MAX_DIM];
-    enum status rc;
 
     snprintf(key, sizeof key, TRIAL_BRANCH " %lld %lld %lld", (long long)ss->view.study.id, (long long)of->number,
              (long long)result->env_steps);
@@ -402,7 +398,7 @@ enum status sched_study_add_branch(struct sched_study *ss, size_t i, const struc
     memcpy(x, ss->view.x[i], ss->view.search.space.dim * sizeof *x);
     x[k] = (double)result->env_steps;
     trial.origin = mem_strdup(origin);
-    rc = branches_params(of->params, length, result->env_steps, &trial.params, err);
+    enum status rc = branches_params(of->params, length, result->env_steps, &trial.params, err);
     THEN(rc, trial_setup(of, &setup, err));
     THEN(rc, branches_config(setup, length, result->env_steps, "branch", &trial.config, err));
     setup_destroy(setup);
@@ -560,11 +556,10 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
 {
     struct proposal proposal;
     struct error none = {0};
-    enum status rc;
 
     if (!proposer_take(ss->proposer, &proposal, &none))
         return ST_OK;
-    rc = proposal.status;
+    enum status rc = proposal.status;
     if (proposal.advice.n > 0)
         study_view_take_advice(&ss->view, &proposal.advice);
     ss->stuck_at = SIZE_MAX;
@@ -590,9 +585,8 @@ enum status sched_study_adopt(struct sched_study *ss, struct error *err)
     while ((int64_t)v->n < n) {
         struct trial trial = {0};
         double x[SPACE_MAX_DIM];
-        enum status rc;
         TRY(store_trial_find(ss->store, v->study.id, (int64_t)v->n, &trial, err));
-        rc = search_point(&v->search, trial.params, x, err);
+        enum status rc = search_point(&v->search, trial.params, x, err);
         if (rc == ST_OK) {
             study_view_append(v, &trial, x);
             ss->n_queued++;

@@ -335,10 +335,9 @@ static enum status start_trial(struct scheduler *s, struct slot *slot, struct sc
                                struct error *err)
 {
     struct error why = {0};
-    enum status rc;
 
     device_class_settle(ss, slot->worker);
-    rc = flight_start(slot, ss, i, s->hang_timeout_s, s->now_s, &why);
+    enum status rc = flight_start(slot, ss, i, s->hang_timeout_s, s->now_s, &why);
     if (rc == ST_EXISTS && slot->flight == NULL && nodes_took(ss, i))
         return ST_OK;
     if (rc != ST_OK)
@@ -564,10 +563,8 @@ static enum status wait_events(struct scheduler *s, struct error *err)
 
 static enum status take_events(struct scheduler *s, struct error *err)
 {
-    double gap_s;
-
     s->now_s = clock_mono_s();
-    gap_s = workers_begin(&s->workers, s->fds, s->now_s);
+    double gap_s = workers_begin(&s->workers, s->fds, s->now_s);
     if (gap_s > 0) {
         for (size_t i = 0; i < s->n_studies; i++)
             sched_study_slept(s->studies[i], gap_s);

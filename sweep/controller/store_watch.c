@@ -106,7 +106,6 @@ void scheduler_disk_is_back(struct scheduler *s)
 enum status store_watch_round(struct scheduler *s, struct error *err)
 {
     bool again;
-    enum status rc;
 
     if (s->store == NULL || s->lost.status != ST_OK)
         return ST_OK;
@@ -118,7 +117,7 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
                  store_path(s->store), store_network_fs(store_path(s->store)));
     s->looked_s = s->now_s;
     store_fold(s->store); /* what the uploaders have written */
-    rc = store_place_check(s->store, &again, &s->lost);
+    enum status rc = store_place_check(s->store, &again, &s->lost);
     if (rc == ST_OK && again) {
         log_warn("%s: its lock file was removed; the store is locked again, continuing", store_path(s->store));
         event_ring_add(&s->workers.events, "the store's lock file was removed; locked again");

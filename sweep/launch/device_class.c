@@ -22,16 +22,13 @@ void device_class_of(const char *device, char buf[DEVICE_CLASS_MAX])
 /* The next "NAME=FACTOR" of a list; false: none. */
 static bool next_cost(const char **at, char name[OPT_STR_MAX], double *ret_factor)
 {
-    char *equals;
-    size_t n;
-
     *at += strspn(*at, ", ");
-    n = strcspn(*at, ",");
+    size_t n = strcspn(*at, ",");
     if (n == 0)
         return false;
     snprintf(name, OPT_STR_MAX, "%.*s", (int)n, *at);
     *at += n;
-    equals = strrchr(name, '=');
+    char *equals = strrchr(name, '=');
     *ret_factor = NAN;
     if (equals == NULL || equals == name || !num_parse_f64(equals + 1, ret_factor))
         return true;

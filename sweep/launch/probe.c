@@ -46,12 +46,10 @@ static void read_words(struct attempt *a)
 /* The last line of its stderr. */
 static const char *last_words(struct attempt *a)
 {
-    char *line;
-
     read_words(a);
     for (size_t n = strlen(a->words); n > 0 && (a->words[n - 1] == '\n' || a->words[n - 1] == '\r'); n--)
         a->words[n - 1] = '\0';
-    line = strrchr(a->words, '\n');
+    char *line = strrchr(a->words, '\n');
     line = line != NULL ? line + 1 : a->words;
     return *line != '\0' ? line : "no output";
 }
@@ -108,15 +106,14 @@ static enum status await(struct attempt *a, const char *type, cJSON **ret_messag
 static enum status open_device(struct attempt *a, struct error *err)
 {
     cJSON *open = proto_message("open"), *hello = NULL;
-    const char *reason, *device;
     enum status rc = ST_OK;
 
     json_add_str(open, "config", tiny_config);
     json_add_str(open, "device", a->spec->name);
     TRY(proto_send(&a->proto, open, err));
     TRY(await(a, "hello", &hello, err));
-    reason = json_get_str(hello, "reason");
-    device = json_get_str(hello, "device");
+    const char *reason = json_get_str(hello, "reason");
+    const char *device = json_get_str(hello, "device");
     if (reason != NULL)
         rc = FAIL(err, ST_DEVICE, "it does not open %s: %s", a->spec->name, reason);
     else
@@ -129,11 +126,10 @@ static enum status try_host(struct attempt *a, struct error *err)
 {
     struct greeting greeting;
     cJSON *message = NULL;
-    enum status rc;
 
     TRY(await(a, "greeting", &message, err));
     a->probe->greeting_s = clock_mono_s() - a->begun_s;
-    rc = greeting_read(message, &greeting, err);
+    enum status rc = greeting_read(message, &greeting, err);
     cJSON_Delete(message);
     snprintf(a->probe->host, sizeof a->probe->host, "%s", greeting.host);
     a->probe->gpus = greeting.gpus;

@@ -88,11 +88,10 @@ static void log_chatter(const struct proto *proto, const char *line, size_t n)
 static enum status take_line(struct proto *proto, cJSON **ret_message, struct error *err)
 {
     for (;;) {
-        const char *line, *end;
         proto->at += proto->n_line;
         proto->n_line = 0;
-        line = proto->buf + proto->at;
-        end = memchr(line, '\n', proto->n - proto->at);
+        const char *line = proto->buf + proto->at;
+        const char *end = memchr(line, '\n', proto->n - proto->at);
         if (end == NULL) {
             proto->n -= proto->at;
             memmove(proto->buf, line, proto->n);
@@ -120,7 +119,6 @@ static void grow(struct proto *proto)
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err)
 {
     struct pollfd pfd = {.fd = proto->in_fd, .events = POLLIN};
-    ssize_t got;
 
     *ret_message = NULL;
     TRY(take_line(proto, ret_message, err));
@@ -128,7 +126,7 @@ enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_messa
         return ST_OK;
     if (proto->n == proto->cap) /* take_line has refused a line of PROTO_MAX_BYTES */
         grow(proto);
-    got = read(proto->in_fd, proto->buf + proto->n, proto->cap - proto->n);
+    ssize_t got = read(proto->in_fd, proto->buf + proto->n, proto->cap - proto->n);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return ST_OK;
     if (got <= 0) {

@@ -171,7 +171,6 @@ static enum status add_slurm(struct devices *d, char *word, const struct sweep_s
     struct device_spec spec = {.place = PLACE_SLURM, .lanes = 1, .host = "slurm", .label = "slurm"};
     int64_t n;
     bool gpu = false;
-    enum status rc;
 
     TRY(take_count(word, &n, err));
     if (word[5] != '\0' && word[5] != ':')
@@ -179,7 +178,7 @@ static enum status add_slurm(struct devices *d, char *word, const struct sweep_s
                     word);
     STRBUF(sb, DEVICE_COMMAND_MAX);
     strbuf_addf(&sb, "exec srun " SRUN_OPTIONS " ${SLURM_JOB_ID:+--exact}");
-    rc = word[5] == '\0' ? ST_OK : slurm_options_read(word + 6, "sweep.devices", &sb, &gpu, err);
+    enum status rc = word[5] == '\0' ? ST_OK : slurm_options_read(word + 6, "sweep.devices", &sb, &gpu, err);
     strbuf_addf(&sb, " %s worker --stdio", settings->remote_program);
     snprintf(spec.name, sizeof spec.name, "%s", gpu ? "cuda:0" : "cpu");
     if (gpu)

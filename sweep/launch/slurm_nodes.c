@@ -86,7 +86,6 @@ enum status slurm_nodes_create(struct slurm_nodes **ret, const struct sweep_sett
     char real[PATH_MAX];
     const char *path = realpath(store_path, real) != NULL ? real : store_path;
     struct slurm_nodes *n;
-    enum status rc;
 
     *ret = NULL;
     if (strcmp(set->launcher, "none") == 0)
@@ -95,7 +94,7 @@ enum status slurm_nodes_create(struct slurm_nodes **ret, const struct sweep_sett
     n->fd = -1;
     uint64_t hash = hash_text(path) ^ (store_is_address(path) && study[0] != '\0' ? hash_text(study) : 0);
     snprintf(n->name, sizeof n->name, "trawl-%08x", (unsigned)hash);
-    rc = read_words(n, set, path, err);
+    enum status rc = read_words(n, set, path, err);
     if (rc == ST_OK && !store_is_address(store_path))
         log_warn("sweep.launcher: %s is a file, so nodes on other machines must not use it; a store in PostgreSQL is "
                  "for those (docs/many-machines.md), continuing",

@@ -327,9 +327,8 @@ void guard_send(struct guard *guard, enum guard_signal signal)
 bool guard_ended(struct guard *guard, struct guard_end *ret_end)
 {
     struct guard_end end;
-    ssize_t n;
 
-    n = read(guard->report_fd, &end, sizeof end);
+    ssize_t n = read(guard->report_fd, &end, sizeof end);
     if (n == (ssize_t)sizeof end) { /* the first report counts: of a program that did not start, that one */
         *ret_end = end;
         return true;

@@ -76,11 +76,9 @@ static const char *find_mark(const char *line, size_t n)
 /* The line without colours and with an end, owned; what follows its mark in *ret_at. NULL: there is no mark. */
 static char *take_marked(const char *line, size_t n, const char **ret_at, const char **ret_end)
 {
-    char *text;
-
     if (memmem(line, n, MARK, strlen(MARK)) == NULL)
         return NULL;
-    text = memcpy(mem_alloc(n + 1), line, n);
+    char *text = memcpy(mem_alloc(n + 1), line, n);
     n = words_drop_escapes(text, n);
     *ret_end = text + n;
     *ret_at = find_mark(text, n);

@@ -92,7 +92,6 @@ enum status program_run_start(struct program_run **ret_run, const struct program
 {
     struct program_run *run = mem_alloc(sizeof *run);
     char **env = NULL;
-    enum status rc;
 
     run->job = *job;
     run->metric = mem_strdup(job->metric);
@@ -102,7 +101,7 @@ enum status program_run_start(struct program_run **ret_run, const struct program
     run->score = run->cost = NAN;
     run->allowance = BURST;
     run->metrics_fd = -1;
-    rc = output_log_open(&run->log, job->log_path, err);
+    enum status rc = output_log_open(&run->log, job->log_path, err);
     THEN(rc, open_metrics(run, job->metrics_path, err));
     if (rc == ST_OK) {
         env = environment(job);
@@ -303,14 +302,13 @@ static void read_metrics(struct program_run *run, int rounds)
 static void finish(struct program_run *run)
 {
     struct metric_line line;
-    const char *text;
     size_t n;
 
     run->ended = true;
     run->end_s = clock_mono_s();
     read_output(run, 1 << 20);
     read_metrics(run, 1 << 20);
-    text = output_log_rest(&run->log, &n);
+    const char *text = output_log_rest(&run->log, &n);
     if (n > 0)
         take_line(run, text, n);
     if (run->metrics_fd >= 0) {

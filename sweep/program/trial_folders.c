@@ -19,10 +19,8 @@ static void study_folder(const char *store_path, const char *study, char *buf)
 
 void trial_folder_path(const char *store_path, const char *study, int64_t number, char *buf)
 {
-    size_t n;
-
     study_folder(store_path, study, buf);
-    n = strlen(buf);
+    size_t n = strlen(buf);
     snprintf(buf + n, TRIAL_FOLDER_MAX - n, "/%lld", (long long)number);
 }
 

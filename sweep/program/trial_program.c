@@ -153,7 +153,6 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                               .own_cost = t->own_cost};
     struct trial_place *place = NULL;
     char **argv = NULL;
-    enum status rc;
 
     if (program_is_outside(t->setup->config))
         return FAIL(err, ST_CONFIG,
@@ -167,7 +166,7 @@ enum status trial_program_start(const struct trial_program *t, struct program_ru
                                         .env = program->trial_env,
                                         .trial = t->number,
                                         .seed = program->trial_seed};
-    rc = program_argv(t->setup->config, &t->setup->params, &words, &argv, err);
+    enum status rc = program_argv(t->setup->config, &t->setup->params, &words, &argv, err);
     job.argv = argv;
     THEN(rc, trial_place_start(place, &job, ret_run, err));
     program_argv_free(argv);

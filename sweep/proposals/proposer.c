@@ -74,7 +74,6 @@ enum status proposer_create(struct proposer **ret_proposer, const struct space *
 {
     struct suggester *suggester = NULL;
     struct proposer *p;
-    int code;
 
     TRY(suggester_create(&suggester, space, settings, err));
     mem_keep_freed(KEPT_BYTES);
@@ -84,7 +83,7 @@ enum status proposer_create(struct proposer **ret_proposer, const struct space *
     p->suggester = suggester;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->asked, NULL);
-    code = pthread_create(&p->thread, NULL, think, p);
+    int code = pthread_create(&p->thread, NULL, think, p);
     if (code == 0) {
         (void)pthread_setname_np(p->thread, "trawl-proposer");
         *ret_proposer = p;

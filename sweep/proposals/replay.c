@@ -31,13 +31,12 @@ struct replay {
 static enum status take_space(struct replay *r, const char *text, struct error *err)
 {
     AT_END(search_destroy_at) struct search *search = search_create();
-    struct suggest_settings settings;
 
     TRY(search_from_json(text, search, err));
     TRY(search_bind(search, r->setup, err));
     suggester_destroy(r->suggester);
     r->suggester = NULL;
-    settings = next_settings(r->setup, r->check);
+    struct suggest_settings settings = next_settings(r->setup, r->check);
     TRY(suggester_create(&r->suggester, &search->space, &settings, err));
     search_free(&r->view.search);
     r->view.search = *search;
@@ -51,10 +50,9 @@ static enum status take_space(struct replay *r, const char *text, struct error *
 static enum status load(struct replay *r, struct store *store, const char *name, struct error *err)
 {
     struct study study;
-    enum status rc;
 
     TRY(store_study_find(store, name, &study, err));
-    rc = store_trial_list(store, study.id, &r->trials, &r->n, err);
+    enum status rc = store_trial_list(store, study.id, &r->trials, &r->n, err);
     THEN(rc, study_view_begin(&study, store_path(store), &r->view, err));
     study_free(&study); /* empty where the view took it */
     TRY(rc);
@@ -186,10 +184,9 @@ static enum status again(struct replay *r, const struct trial *t, struct replaye
 {
     struct evidence_entry entry;
     struct error why = {0};
-    enum status rc;
 
     TRY(evidence_read(&r->evidence, t->seen, &entry, err));
-    rc = show(r, &entry, err);
+    enum status rc = show(r, &entry, err);
     if (rc == ST_OK) {
         ret->outcome = REPLAY_DIFFERS;
         if (r->suggester == NULL) {

@@ -70,16 +70,15 @@ static void draw_stairs(struct canvas *c, const struct study_view *v)
 {
     for (size_t i = 0; i < v->n; i++) {
         size_t next = v->n;
-        int x, y, x_end, y_end;
         if (!v->on_front[i])
             continue;
         for (size_t k = 0; k < v->n; k++)
             if (v->on_front[k] && v->gp[k].cost > v->gp[i].cost && (next == v->n || v->gp[k].cost < v->gp[next].cost))
                 next = k;
-        x = dot_x(c, log(v->gp[i].cost));
-        y = dot_y(c, v->gp[i].score);
-        x_end = next < v->n ? dot_x(c, log(v->gp[next].cost)) : c->columns * DOTS_X - 1;
-        y_end = next < v->n ? dot_y(c, v->gp[next].score) : y;
+        int x = dot_x(c, log(v->gp[i].cost));
+        int y = dot_y(c, v->gp[i].score);
+        int x_end = next < v->n ? dot_x(c, log(v->gp[next].cost)) : c->columns * DOTS_X - 1;
+        int y_end = next < v->n ? dot_y(c, v->gp[next].score) : y;
         for (; x < x_end; x++)
             put(c, x, y, MARK_STAIRS);
         for (; y > y_end; y--)
@@ -146,7 +145,6 @@ static void add_axis(const struct canvas *c, const struct study_view *v, const s
                      struct strbuf *out)
 {
     char lo[32], mid[32], hi[32], line[COLUMNS_MAX + 64];
-    int left, right;
 
     strbuf_addf(out, "%*.*s %s", LABEL - 1, LABEL - 1, v->study.metric, style->unicode ? "\xe2\x94\x94" : "+");
     for (int k = 0; k < c->columns; k++)
@@ -154,8 +152,8 @@ static void add_axis(const struct canvas *c, const struct study_view *v, const s
     study_view_cost_text(v, exp(c->lo[0]), lo);
     study_view_cost_text(v, exp((c->lo[0] + c->hi[0]) / 2), mid);
     study_view_cost_text(v, exp(c->hi[0]), hi);
-    left = c->columns / 2 - (int)strlen(lo) - (int)strlen(mid) / 2;
-    right = c->columns - c->columns / 2 - (int)strlen(hi) - ((int)strlen(mid) + 1) / 2;
+    int left = c->columns / 2 - (int)strlen(lo) - (int)strlen(mid) / 2;
+    int right = c->columns - c->columns / 2 - (int)strlen(hi) - ((int)strlen(mid) + 1) / 2;
     if (left < 1 || right < 1)
         snprintf(line, sizeof line, "%s%*s%s", lo, c->columns - (int)strlen(lo) - (int)strlen(hi), "", hi);
     else

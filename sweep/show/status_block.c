@@ -194,7 +194,6 @@ void status_block_write(const struct status_block *b, const struct term_style *s
     int lines_left = style->height - 2 - 4 - (style->width < NARROW);
     size_t n_slots = b->status->n_slots, n_events = b->status->n_events;
     bool plots = study_view_best_run(b->view) < b->view->n;
-    int plot, more;
 
     if (n_slots > SLOTS_SHOWN)
         n_slots = SLOTS_SHOWN;
@@ -202,12 +201,12 @@ void status_block_write(const struct status_block *b, const struct term_style *s
         n_events = EVENTS_SHOWN;
     while (n_slots > 1 && lines_left - (int)n_slots < PLOT_MIN + 2)
         n_slots--;
-    more = (int)(b->status->n_slots - n_slots + b->status->n_more);
+    int more = (int)(b->status->n_slots - n_slots + b->status->n_more);
     lines_left -= (int)n_slots + (more > 0);
     while (n_events > 0 && lines_left - (int)n_events < PLOT_MIN + 2)
         n_events--;
     lines_left -= (int)n_events;
-    plot = lines_left - 2 < PLOT_MAX ? lines_left - 2 : PLOT_MAX;
+    int plot = lines_left - 2 < PLOT_MAX ? lines_left - 2 : PLOT_MAX;
     add_head(b, style, out);
     add_counts(b, style, out);
     if (plots && plot >= PLOT_MIN)

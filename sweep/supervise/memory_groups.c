@@ -15,12 +15,10 @@
 static bool read_text(const struct memory_groups *g, const char *name, char *buf, size_t size)
 {
     char path[sizeof g->root + 96];
-    int fd;
-    ssize_t n;
 
     snprintf(path, sizeof path, "%s/%s", g->root, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd >= 0 ? read(fd, buf, size - 1) : -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, buf, size - 1) : -1;
     if (fd >= 0)
         close(fd);
     buf[n > 0 ? n : 0] = '\0';
@@ -31,13 +29,11 @@ static bool read_text(const struct memory_groups *g, const char *name, char *buf
 static bool write_text(const struct memory_groups *g, const char *name, const char *text)
 {
     char path[sizeof g->root + 96];
-    int fd, why;
-    bool ok;
 
     snprintf(path, sizeof path, "%s/%s", g->root, name);
-    fd = open(path, O_WRONLY | O_CLOEXEC);
-    ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    why = errno;
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    int why = errno;
     if (fd >= 0)
         close(fd);
     if (!ok)
@@ -144,13 +140,12 @@ bool memory_groups_add(const struct memory_groups *g, const char *label, pid_t p
 bool memory_groups_remove(const struct memory_groups *g, const char *label)
 {
     char name[48], path[sizeof g->root + 96], file[80], text[512];
-    const char *kills;
 
     if (!g->on)
         return false;
     group_name(label, name);
     snprintf(file, sizeof file, "%s/memory.events", name);
-    kills = read_text(g, file, text, sizeof text) ? strstr(text, "oom_kill ") : NULL;
+    const char *kills = read_text(g, file, text, sizeof text) ? strstr(text, "oom_kill ") : NULL;
     child_path(g, name, path, sizeof path);
     if (rmdir(path) != 0)
         log_debug("%s: %s", path, strerror(errno));

@@ -319,10 +319,9 @@ static void explain_life(struct worker *w)
 {
     char path[64], program[256];
     struct stat ours, its;
-    ssize_t n;
 
     snprintf(path, sizeof path, "/proc/%d/exe", (int)w->pid);
-    n = readlink(path, program, sizeof program);
+    ssize_t n = readlink(path, program, sizeof program);
     if (n > 0 && stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
         (its.st_dev != ours.st_dev || its.st_ino != ours.st_ino))
         snprintf(w->why, sizeof w->why, "its game became another program by exec: %.*s", (int)n, program);
@@ -364,14 +363,11 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
 /* Frees n bytes of the log by dropping the oldest lines. */
 static void make_room(struct worker *w, size_t n)
 {
-    size_t drop;
-    const char *end;
-
     if (w->log_n + n <= sizeof w->log)
         return;
     show_log(w, true);
-    drop = w->log_n + n - sizeof w->log;
-    end = memchr(w->log + drop, '\n', w->log_n - drop);
+    size_t drop = w->log_n + n - sizeof w->log;
+    const char *end = memchr(w->log + drop, '\n', w->log_n - drop);
     if (end != NULL)
         drop = (size_t)(end - w->log) + 1;
     memmove(w->log, w->log + drop, w->log_n - drop);

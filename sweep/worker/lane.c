@@ -34,7 +34,6 @@ static void lane_save(struct lane *lane)
     struct lane_trial *t = &lane->trial;
     int64_t env_steps, iterations;
     struct error why = {0};
-    cJSON *json;
 
     t->saved_s = clock_mono_s();
     if (lane_write(lane, &why) != ST_OK) {
@@ -48,7 +47,7 @@ static void lane_save(struct lane *lane)
     t->saved = true;
     t->saved_s = clock_mono_s();
     trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
-    json = lane_message(lane, "checkpoint");
+    cJSON *json = lane_message(lane, "checkpoint");
     json_add_str(json, "path", t->checkpoint_path);
     json_add_i64(json, "env_steps", env_steps);
     lane_pool_send(lane->pool, json);
@@ -79,7 +78,6 @@ static enum status lane_load(struct lane *lane, struct error *err)
 static enum status lane_resume(struct lane *lane, const struct setup *setup, struct error *err)
 {
     struct error why = {0};
-    cJSON *json;
 
     checkpoint_maker(kern_device_name(lane->session.kern), NULL, lane->trial.maker, sizeof lane->trial.maker);
     if (lane->trial.resume_from == NULL)
@@ -88,7 +86,7 @@ static enum status lane_resume(struct lane *lane, const struct setup *setup, str
         return ST_OK;
     if (kern_is_lost(lane->session.kern))
         return FAIL(err, ST_DEVICE, "%s", why.text);
-    json = lane_message(lane, "again");
+    cJSON *json = lane_message(lane, "again");
     json_add_str(json, "reason", why.text);
     lane_pool_send(lane->pool, json);
     return session_begin(&lane->session, setup, err);
@@ -163,7 +161,6 @@ static bool wait_for_memory(void *ctx)
 {
     struct lane *lane = ctx;
     struct lane_pool *pool = lane->pool;
-    bool freed;
 
     gate_leave_open(&pool->gate);
     pthread_mutex_lock(&pool->lock);
@@ -174,7 +171,7 @@ static bool wait_for_memory(void *ctx)
     pthread_cond_broadcast(&pool->changed);
     while (pool->n_freed == lane->seen_freed && others_hold(lane) && !atomic_load(&lane->stop))
         pthread_cond_wait(&pool->changed, &pool->lock);
-    freed = pool->n_freed != lane->seen_freed && !atomic_load(&lane->stop);
+    bool freed = pool->n_freed != lane->seen_freed && !atomic_load(&lane->stop);
     lane->seen_freed = pool->n_freed;
     atomic_store(&lane->waits, false);
     lane->state = LANE_BUSY;
@@ -216,15 +213,13 @@ static enum status lane_gather(struct lane *lane, const struct setup *setup, str
 static enum status lane_open_trial(struct lane *lane, const struct setup *setup, struct error *err)
 {
     struct lane_pool *pool = lane->pool;
-    double begun_s;
-    enum status rc;
 
     pthread_mutex_lock(&pool->lock);
     lane->seen_freed = pool->n_freed;
     pthread_mutex_unlock(&pool->lock);
-    rc = lane_gather(lane, setup, err);
+    enum status rc = lane_gather(lane, setup, err);
     gate_enter_open(&pool->gate);
-    begun_s = clock_mono_s();
+    double begun_s = clock_mono_s();
     THEN(rc, session_open(&lane->session, setup, err));
     atomic_store(&lane->waits, false);
     lane->trial.create_s = clock_mono_s() - begun_s;
@@ -409,13 +404,13 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     struct error why = {0};
     struct setup *setup = NULL;
     int64_t number = lane->trial.id;
-    enum status rc;
     cJSON *json;
 
     (void)json_get_i64(message, "number", &number);
     log_set_trial(number);
-    rc = atomic_load(&lane->pool->lost) ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
-                                        : lane_pool_read_config(lane->pool, message, &setup, &why);
+    enum status rc = atomic_load(&lane->pool->lost)
+                         ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
+                         : lane_pool_read_config(lane->pool, message, &setup, &why);
     const bool other_game = rc == ST_VERSION;
     if (rc == ST_OK && setup_is_program(setup)) {
         json = lane_program(lane, setup, message);
@@ -464,7 +459,6 @@ static void lane_drop_cache(struct lane *lane)
 static cJSON *lane_wait(struct lane *lane)
 {
     struct lane_pool *pool = lane->pool;
-    cJSON *message;
 
     pthread_mutex_lock(&pool->lock);
     while (lane->next == NULL && !pool->exit) {
@@ -481,7 +475,7 @@ static cJSON *lane_wait(struct lane *lane)
         }
         pthread_cond_wait(&pool->changed, &pool->lock);
     }
-    message = lane->next;
+    cJSON *message = lane->next;
     lane->next = NULL;
     if (message != NULL)
         lane->state = LANE_BUSY;
@@ -515,11 +509,10 @@ static void note_start(const struct lane *lane, double begun_s)
 static void lane_open(struct lane *lane)
 {
     struct lane_pool *pool = lane->pool;
-    double begun_s;
     enum status rc = ST_OK;
 
     gate_enter_open(&pool->gate);
-    begun_s = clock_mono_s();
+    double begun_s = clock_mono_s();
     if (!setup_is_program(pool->setup)) /* which uses the device itself */
         rc = session_open_device(&lane->session, pool->setup, &lane->opened_err);
     if (rc == ST_OK && lane->session.cache != NULL && pool->n_lanes > 1) /* half of the device for what may come */

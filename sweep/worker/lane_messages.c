@@ -10,10 +10,9 @@
 void lane_pool_send(struct lane_pool *pool, cJSON *message)
 {
     struct error why = {0};
-    enum status rc;
 
     pthread_mutex_lock(&pool->send_lock);
-    rc = proto_send(&pool->proto, message, &why);
+    enum status rc = proto_send(&pool->proto, message, &why);
     pthread_mutex_unlock(&pool->send_lock);
     if (rc == ST_OK || atomic_exchange(&pool->gone, true))
         return;

@@ -129,10 +129,9 @@ bool lane_pool_is_idle(struct lane_pool *pool)
 static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg, const char *name)
 {
     sigset_t old;
-    int rc;
 
     pool_block_signals(&old);
-    rc = pthread_create(thread, NULL, fn, arg);
+    int rc = pthread_create(thread, NULL, fn, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc == 0)
         (void)pthread_setname_np(*thread, name);

@@ -81,7 +81,6 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
     struct program_run *run = NULL;
     struct error why = {0};
     char own_dir[PATH_MAX];
-    cJSON *json;
 
     (void)json_get_i64(message, "number", &trial.number);
     (void)json_get_bool(message, "needs_step", &trial.needs_step);
@@ -91,7 +90,7 @@ cJSON *lane_program(struct lane *lane, const struct setup *setup, const cJSON *m
         trial.dir = own_dir;
     }
     atomic_store(&lane->waits, true); /* how long it may be silent is its own affair: sweep.trial_time limits it */
-    json = lane_message(lane, "training");
+    cJSON *json = lane_message(lane, "training");
     json_add_i64(json, "env_steps", 0);
     lane_pool_send(lane->pool, json);
     if (trial.dir == NULL || trial.metric == NULL)

@@ -10,10 +10,9 @@ static char root[TEMP_FOLDER_MAX];
 static void put(const char *name, const char *text)
 {
     char path[160];
-    FILE *file;
 
     snprintf(path, sizeof path, "%s/%s", root, name);
-    file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
     fclose(file);

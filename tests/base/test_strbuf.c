@@ -40,9 +40,8 @@ TEST(stays_broken_after_a_failed_append)
 TEST(a_taken_text_is_the_callers)
 {
     STRBUF(sb, SIZE_MAX - 1);
-    char *text;
 
-    text = strbuf_take(&sb);
+    char *text = strbuf_take(&sb);
     assert_string_equal(text, "");
     mem_free(text);
     strbuf_add(&sb, "hello");

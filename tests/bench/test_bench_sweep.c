@@ -91,13 +91,12 @@ TEST(forest)
     float u[N * 2], y[N];
     double w[N];
     struct rng rng = rng_seed(5);
-    struct forest *forest;
     for (size_t i = 0; i < N; i++) {
         u[2 * i] = rng_f32(&rng);
         u[2 * i + 1] = rng_f32(&rng);
         y[i] = u[2 * i] > 0.5f ? 1.0f : 0.0f;
     }
-    forest = forest_create(N, 2, u, 1, y, 40, 1);
+    struct forest *forest = forest_create(N, 2, u, 1, y, 40, 1);
     for (size_t i = 0; i < N; i++) { /* leaves of one row: at a row, that row alone */
         double at[2] = {(double)u[2 * i], (double)u[2 * i + 1]};
         forest_weights(forest, at, w);

@@ -154,10 +154,9 @@ static void line_becomes(const uint8_t *line, const uint8_t *want, float reward)
     for (int action = 0; action < 4; action++) {
         uint8_t cells[16] = {0};
         float got = 0.0f;
-        bool moved;
         for (int i = 0; i < 4; i++)
             cells[line_cell(action, i)] = line[i];
-        moved = g2048_slide(cells, action, &got);
+        bool moved = g2048_slide(cells, action, &got);
         assert_int_equal(moved, memcmp(line, want, 4) != 0);
         for (int i = 0; i < 4; i++)
             assert_int_equal(cells[line_cell(action, i)], want[i]);

@@ -105,19 +105,17 @@ static int be_process(const char *text)
     JSON_LOCAL cJSON *task = NULL;
     int episodes[N] = {0}, ats[N] = {0}, channels;
     volatile struct gym_line *line;
-    const char *id;
     struct stat about;
-    char *memory;
 
     if (json_parse(text, strlen(text), &task, &err) != ST_OK)
         return 1;
-    id = cJSON_GetObjectItem(task, "id")->valuestring;
+    const char *id = cJSON_GetObjectItem(task, "id")->valuestring;
     channels = channels_of(id);
     if (cJSON_GetObjectItem(task, "n")->valueint == 0)
         return describe(channels);
     if (fstat(4, &about) != 0 || ftruncate(4, 0) == 0) /* which would kill the program */
         return 1;
-    memory = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, 4, 0);
+    char *memory = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, 4, 0);
     line = tensor(task, memory, "lines");
     line->now = 0;
     line->late = line->planes = 1;

@@ -209,7 +209,6 @@ TEST(stepped_as_a_whole)
     struct env_def def = counter_def;
     struct test_batch a;
     struct pool *pool = NULL;
-    struct counter *c;
 
     def.begin_range = counter_begin;
     def.saved_bytes = NULL, def.save = NULL, def.load = NULL;
@@ -219,7 +218,7 @@ TEST(stepped_as_a_whole)
     env_batch_step(a.batch, pool, &a.io);
     env_batch_begin_part(a.batch, &a.io, N / 2, N);
     env_batch_end_part(a.batch, pool, &a.io, N / 2, N);
-    c = last_opened;
+    struct counter *c = last_opened;
     assert_int_equal(c->n_begun, 2);
     assert_int_equal(c->n_ranges, 2);
     assert_true(c->from[0] == 0 && c->to[0] == N && c->from[1] == N / 2 && c->to[1] == N);

@@ -30,10 +30,9 @@ static struct config *load(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     MEM_LOCAL char *text = mem_alloc(n + 1);
-    struct config *config;
 
     memcpy(text, bytes, n);
-    config = load(text);
+    struct config *config = load(text);
     STRBUF(out, CONFIG_FILE_MAX_BYTES);
     if (config != NULL && config_write_ini(config, false, true, &out, NULL) == ST_OK) {
         struct config *again = load(out.text);

@@ -81,11 +81,10 @@ TEST_UNUSED static void *parity_add(struct parity *p, const char *name, enum buf
                                     size_t n)
 {
     struct buf *b = &p->bufs[p->n_bufs++];
-    size_t bytes;
 
     assert_true(p->n_bufs <= PARITY_MAX_BUFS);
     *b = (struct buf){.name = name, .kind = kind, .role = role, .n = n};
-    bytes = buf_host_bytes(b);
+    size_t bytes = buf_host_bytes(b);
     b->start = test_alloc(bytes + 1, 1);
     b->cpu = test_alloc(bytes + 1, 1);
     b->got = test_alloc(bytes + 1, 1);
@@ -381,7 +380,6 @@ TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, con
     struct kern_settings of_cpu = {.kind = KERN_CPU, .n_threads = 2}, of_gpu = {.kind = KERN_CUDA};
     char reason[512];
     struct error err = {0};
-    int failed;
 
     for (size_t i = 0; i < n_cases; i++)
         unit_test_add(
@@ -398,7 +396,7 @@ TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, con
         printf("Bail out! %s\n", err.text);
         return 1;
     }
-    failed = run_cases(group, NULL, NULL);
+    int failed = run_cases(group, NULL, NULL);
     kern_close(parity.gpu);
     kern_close(parity.cpu);
     return failed;

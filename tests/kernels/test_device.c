@@ -92,7 +92,6 @@ TEST(games_step_save_and_load)
               *again = NEW(float, n_obs);
         uint8_t *terms = NEW(uint8_t, N), *truncs = NEW(uint8_t, N);
         int32_t *actions = NEW(int32_t, N);
-        char *saved;
         struct kern_env_io io = {.actions = actions,
                                  .rewards = rewards,
                                  .terms = terms,
@@ -109,7 +108,7 @@ TEST(games_step_save_and_load)
         }
         if (last != NULL)
             assert_memory_equal(last, obs, n_obs * sizeof *obs);
-        saved = test_alloc(kern_env_state_bytes(env), 1);
+        char *saved = test_alloc(kern_env_state_bytes(env), 1);
         OK(kern_env_save(k, env, saved, err));
         kern_env_step(k, env, &io);
         memcpy(again, obs, n_obs * sizeof *obs);

@@ -148,11 +148,10 @@ static double difference(float *at, const float *x, const float *w, const float 
 {
     const float step = 0x1p-10f;
     float keep = *at, up = keep + step, down = keep - step;
-    double high, low;
     *at = up;
-    high = loss_f64(x, w, b, r, M, N, K);
+    double high = loss_f64(x, w, b, r, M, N, K);
     *at = down;
-    low = loss_f64(x, w, b, r, M, N, K);
+    double low = loss_f64(x, w, b, r, M, N, K);
     *at = keep;
     return (high - low) / ((double)up - (double)down);
 }

@@ -259,7 +259,6 @@ TEST(parts_add_up)
     struct batch b = batch_make(1, sizes, 1, B, true, true, true, 0.3f);
     float *whole = NEW(float, B *b.O), *parts = NEW(float, B *b.O);
     struct kern_stats one = {0}, two = {.last_kl = 5.0}, part[3] = {{0}};
-    double *want;
 
     run_loss(k, &b, whole, &one);
     for (size_t from = 0; from < B; from += CUT) {
@@ -272,7 +271,7 @@ TEST(parts_add_up)
     }
     kern_ops(k)->minibatch_stats(k, &two, part, 3, &b.hyper);
     assert_true(part[1].n_tokens == 0.0 && part[2].last_kl == 0.0); /* ready for the next */
-    want = test_f64(whole, B * b.O);
+    double *want = test_f64(whole, B * b.O);
     check_close("dout", parts, want, B * b.O, 1e-7);
     check_number("minibatches", two.n_minibatches, 1.0, 0.0);
     check_number("tokens", two.n_tokens, B, 0.0);

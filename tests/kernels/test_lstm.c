@@ -176,13 +176,12 @@ TEST(threads_do_not_matter)
     struct rng rng = rng_seed(8);
     size_t n = a.T * a.B * a.H;
     float *dout = test_normal(&rng, n, 1.0f), *dstate = NEW(float, a.B * 2 * a.H);
-    double *want;
 
     seq_forward(one, &a);
     struct kern_lstm l = layer_of(&a);
     l.dstate = dstate, l.dout = dout;
     kern_ops(one)->lstm_backward(one, &l);
-    want = test_f64(a.gates, n * 4);
+    double *want = test_f64(a.gates, n * 4);
     seq_forward(three, &b);
     l = layer_of(&b);
     l.dstate = dstate, l.dout = dout;

@@ -46,14 +46,13 @@ TEST(adam_is_as_published)
             for (int s = 1; s <= STEPS; s++) {
                 struct kern_stats stats = {0};
                 float *g = test_normal(&rng, N, s == 2 ? 1e-4f : 0.1f), norm; /* step 2 is below the clip */
-                double scale;
                 kern_ops(k)->grad_norm(k, &norm, &stats, g, N);
                 struct kern_optimiser l = {.n = N};
                 l.w = w, l.m = m, l.v = v, l.g = g, l.norm = &norm, l.stats = &stats, l.step = &step, l.hyper = &h;
                 kern_ops(k)->adam(k, &l);
                 kern_ops(k)->optimiser_tick(k, &step, &norm, &stats);
                 assert_int_equal(step, s);
-                scale = fmin(1.0, 0.5 / (stats.grad_norm + 1e-6));
+                double scale = fmin(1.0, 0.5 / (stats.grad_norm + 1e-6));
                 assert_true((scale == 1.0) == (s == 2));
                 for (size_t i = 0; i < N; i++) {
                     double gi = (double)g[i] * scale, b1 = (double)h.beta1, b2 = (double)h.beta2, lr = (double)h.lr;

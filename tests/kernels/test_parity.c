@@ -31,10 +31,9 @@ static void weights_cast_run(struct kern *k, const struct call *c)
 static void linear_forward_make(struct parity *p, const size_t *s)
 {
     size_t M = s[0], N = s[1], K = s[2];
-    float *x;
 
     parity_result(p, "y", BUF_ACT, M * N, (s[3] & 16) != 0);
-    x = parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
+    float *x = parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
     if (s[3] & 8)
         x[M / 2 * K + K / 2] = NAN;
     parity_normal(p, "w", BUF_ACT, BUF_IN, N * K, 0.3f);
@@ -57,7 +56,6 @@ static void linear_forward_run(struct kern *k, const struct call *c)
 static void linear_backward_make(struct parity *p, const size_t *s)
 {
     size_t M = s[0], N = s[1], K = s[2], how = s[3];
-    float *y;
     if (how & 4)
         parity_result(p, "dx", BUF_ACT, M * K, (how & 16) != 0);
     else
@@ -68,7 +66,7 @@ static void linear_backward_make(struct parity *p, const size_t *s)
     else
         parity_none(p);
     parity_normal(p, "dy", BUF_ACT, BUF_INOUT, M * N, 1.0f);
-    y = parity_normal(p, "y", BUF_ACT, BUF_IN, M * N, 0.15f);
+    float *y = parity_normal(p, "y", BUF_ACT, BUF_IN, M * N, 0.15f);
     for (size_t i = 0; (how & 3) == KERN_ACT_RELU && i < M * N; i++)
         y[i] = y[i] < 0.0f ? 0.0f : y[i];
     parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
@@ -272,15 +270,13 @@ static void advantage_make(struct parity *p, const size_t *s)
 {
     struct kern_hyper hyper = {.gamma = 0.97f, .gae_lambda = 0.9f, .rho_clip = 1.2f, .c_clip = 0.8f};
     size_t T = s[0], N = s[1], n = T * N;
-    float *boot;
-    uint8_t *terms, *truncs;
     parity_add(p, "adv", BUF_F32, BUF_OUT, n);
     parity_add(p, "ret", BUF_F32, BUF_OUT, n);
     parity_normal(p, "rewards", BUF_F32, BUF_IN, n, 1.0f);
     parity_normal(p, "values", BUF_F32, BUF_IN, n + N, 1.0f);
-    boot = parity_normal(p, "boot", BUF_F32, BUF_IN, n, 1.0f);
-    terms = parity_flags(p, "terms", n, 0.05f);
-    truncs = parity_flags(p, "truncs", n, 0.05f);
+    float *boot = parity_normal(p, "boot", BUF_F32, BUF_IN, n, 1.0f);
+    uint8_t *terms = parity_flags(p, "terms", n, 0.05f);
+    uint8_t *truncs = parity_flags(p, "truncs", n, 0.05f);
     for (size_t i = 0; i < n; i++) {
         truncs[i] = terms[i] ? 0 : truncs[i];
         boot[i] = truncs[i] ? boot[i] : NAN; /* no operation may look there */
@@ -304,9 +300,8 @@ static void advantage_run(struct kern *k, const struct call *c)
 /* n, mean */
 static void mean_std_make(struct parity *p, const size_t *s)
 {
-    float *x;
     parity_add(p, "mean_std", BUF_F32, BUF_OUT, 2);
-    x = parity_normal(p, "x", BUF_F32, BUF_IN, s[0], 0.1f);
+    float *x = parity_normal(p, "x", BUF_F32, BUF_IN, s[0], 0.1f);
     for (size_t i = 0; i < s[0]; i++)
         x[i] += (float)s[1];
 }
@@ -356,10 +351,9 @@ static void segments_pick_make(struct parity *p, const size_t *s)
 {
     struct kern_hyper hyper = {.prio_beta = 0.4f};
     double total = 0.0;
-    float *prob;
     parity_add(p, "idx", BUF_I32, BUF_OUT, s[1]);
     parity_add(p, "weight", BUF_F32, BUF_OUT, s[1]);
-    prob = (float *)parity_add(p, "prob", BUF_F32, BUF_IN, s[0]);
+    float *prob = (float *)parity_add(p, "prob", BUF_F32, BUF_IN, s[0]);
     for (size_t i = 0; i < s[0]; i++) {
         prob[i] = rng_f32(&p->rng) + 1e-3f;
         prob[i] = s[2] ? powf(prob[i], 9.0f) : prob[i];
@@ -423,10 +417,9 @@ static void outputs_make(struct parity *p, const size_t *s)
 {
     const struct kern_heads *heads = &head_sets[s[1]];
     const uint8_t *mask = NULL;
-    float *old;
     p->call.heads = *heads;
     calm_numbers(heads, parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * kern_heads_out(heads), 1.0f), s[0]);
-    old = parity_normal(p, "old_logp", BUF_F32, BUF_IN, s[0], 0.5f);
+    float *old = parity_normal(p, "old_logp", BUF_F32, BUF_IN, s[0], 0.5f);
     for (size_t i = 0; i < s[0]; i++)
         old[i] -= 1.4f * (float)heads->n_heads;
     if (s[2]) {
@@ -443,10 +436,9 @@ static void outputs_make(struct parity *p, const size_t *s)
 static void segments_keep_make(struct parity *p, const size_t *s)
 {
     size_t n = s[0] / s[3] * s[4];
-    int32_t *idx;
     outputs_make(p, s);
     parity_normal(p, "log_ratio", BUF_F32, BUF_INOUT, n, 0.3f); /* the other segments keep theirs */
-    idx = (int32_t *)parity_add(p, "idx", BUF_I32, BUF_IN, s[3] + 1);
+    int32_t *idx = (int32_t *)parity_add(p, "idx", BUF_I32, BUF_IN, s[3] + 1);
     idx[0] = idx[1] = (int32_t)rng_below(&p->rng, 3);
     for (size_t b = 2; b <= s[3]; b++) {
         int32_t next = idx[b - 1] + (int32_t)rng_below(&p->rng, 3);
@@ -471,7 +463,6 @@ static void ppo_loss_make(struct parity *p, const size_t *s)
                                .vf_coef = 0.7f,
                                .ent_coef = 0.02f,
                                .norm_adv = (how & 4) != 0};
-    float *mean_std;
     outputs_make(p, one);
     parity_add(p, "dout", BUF_F32, BUF_OUT, p->bufs[0].n);
     parity_add(p, "part", BUF_STATS, BUF_INOUT, 1);
@@ -484,7 +475,7 @@ static void ppo_loss_make(struct parity *p, const size_t *s)
         parity_normal(p, "weight", BUF_F32, BUF_IN, s[1], 0.2f);
     else
         parity_none(p);
-    mean_std = (float *)parity_add(p, "mean_std", BUF_F32, BUF_IN, 2);
+    float *mean_std = (float *)parity_add(p, "mean_std", BUF_F32, BUF_IN, 2);
     mean_std[0] = 0.2f, mean_std[1] = 1.3f;
     parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
 }
@@ -528,10 +519,9 @@ static void minibatch_stats_run(struct kern *k, const struct call *c)
 
 static void grad_norm_make(struct parity *p, const size_t *s)
 {
-    float *g;
     parity_add(p, "norm", BUF_F32, BUF_OUT, 1);
     add_stats(p, "stats", 1, s[1] == 2);
-    g = parity_normal(p, "g", BUF_F32, BUF_IN, s[0], 0.1f);
+    float *g = parity_normal(p, "g", BUF_F32, BUF_IN, s[0], 0.1f);
     if (s[1] == 1)
         g[s[0] / 2] = INFINITY;
 }
@@ -557,9 +547,8 @@ static void add_optimiser(struct parity *p, size_t n, size_t how)
 static void adam_make(struct parity *p, const size_t *s)
 {
     int64_t step = 4;
-    float *v;
     add_optimiser(p, s[0], s[1]);
-    v = parity_normal(p, "v", BUF_F32, BUF_INOUT, s[0], 0.01f);
+    float *v = parity_normal(p, "v", BUF_F32, BUF_INOUT, s[0], 0.01f);
     for (size_t i = 0; i < s[0]; i++)
         v[i] = v[i] * v[i];
     parity_bytes(p, "step", BUF_IN, &step, sizeof step);

@@ -328,13 +328,12 @@ static void bytes_conv_make(struct parity *p, const size_t *s)
     size_t n_y = s[0] * kern_conv_height(&conv) * kern_conv_width(&conv) * conv.out;
     size_t n_x = s[0] * (conv.height * conv.width * conv.in + s[4]), n_w = conv.out * 9 * conv.in;
     size_t scratch = kern_conv_scratch_bytes(p->cpu, &conv);
-    uint8_t *x;
 
     parity_add(p, "y", BUF_ACT, BUF_OUT, n_y);
     parity_add(p, "dw", BUF_F32, BUF_OUT, n_w);
     parity_add(p, "db", BUF_F32, BUF_OUT, conv.out);
     parity_normal(p, "dy", BUF_ACT, BUF_INOUT, n_y, 1.0f);
-    x = (uint8_t *)parity_add(p, "x", BUF_BYTES, BUF_IN, n_x);
+    uint8_t *x = (uint8_t *)parity_add(p, "x", BUF_BYTES, BUF_IN, n_x);
     for (size_t i = 0; i < n_x; i++)
         x[i] = (uint8_t)rng_u32(&p->rng);
     parity_normal(p, "w", BUF_ACT, BUF_IN, n_w, 0.3f);

@@ -57,9 +57,8 @@ static void norm_join_run(struct kern *k, const struct call *c)
 /* n, D */
 static void norm_apply_make(struct parity *p, const size_t *s)
 {
-    float *scale;
     parity_normal(p, "x", BUF_ACT, BUF_INOUT, s[0] * s[1], 4.0f);
-    scale = parity_normal(p, "scale", BUF_F32, BUF_IN, 2 * s[1], 1.0f);
+    float *scale = parity_normal(p, "scale", BUF_F32, BUF_IN, 2 * s[1], 1.0f);
     for (size_t d = 0; d < s[1]; d++)
         scale[2 * d + 1] = 0.2f + fabsf(scale[2 * d + 1]);
 }

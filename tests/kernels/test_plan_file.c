@@ -114,10 +114,9 @@ TEST_WITH(a_plan_is_replaced, set_up, tear_down)
 
 TEST_WITH(another_version_or_size_is_empty_and_replaces, set_up, tear_down)
 {
-    struct plan_file *file;
     write_plans(ABOUT, 0, 10);
     assert_int_equal(count("card A; driver 2; library 1", 100), 0);
-    file = plan_file_open(path, ABOUT, sizeof(struct key), sizeof(struct plan) + 8);
+    struct plan_file *file = plan_file_open(path, ABOUT, sizeof(struct key), sizeof(struct plan) + 8);
     assert_null(plan_file_find(file, &(struct key){1, 2}));
     plan_file_close(file);
     assert_int_equal(count(ABOUT, 100), 10); /* reading alone changes nothing */

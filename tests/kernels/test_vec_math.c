@@ -9,10 +9,9 @@
 static double ulps(float got, double want)
 {
     float near = (float)want;
-    double unit;
     if (isnan(want) || isinf(near))
         return isnan(want) ? (isnan(got) ? 0.0 : INFINITY) : (got == near ? 0.0 : INFINITY);
-    unit = fabs(near) < 0x1p-126f ? 0x1p-149 : exp2(floor(log2(fabs((double)near))) - 23.0);
+    double unit = fabs(near) < 0x1p-126f ? 0x1p-149 : exp2(floor(log2(fabs((double)near))) - 23.0);
     return fabs((double)got - want) / unit;
 }
 
@@ -42,10 +41,9 @@ static void sweep(const char *name, vec_fn *fn, ref_fn *ref, double allowed, flo
     float at = 0.0f;
     for (uint64_t bits = 0; bits < (1ull << 32); bits += STRIDE) {
         float x = vec_from_bits((uint32_t)bits);
-        double e;
         if (x < from)
             continue;
-        e = ulps(fn(x), ref((double)x));
+        double e = ulps(fn(x), ref((double)x));
         if (e > worst) {
             worst = e;
             at = x;

@@ -312,7 +312,6 @@ PLACE_TEST(full_disk_can_be_read)
 PLACE_TEST(full_disk)
 {
     struct store *store;
-    struct study study;
     struct study_counts counts;
     struct error err_full = {ST_OK, ""};
     int64_t n = 0;
@@ -320,7 +319,7 @@ PLACE_TEST(full_disk)
     if (!with_mount(place->dir, "size=1m"))
         skip();
     OK(store_open_writer(&store, place->path, err));
-    study = study_make(store, "s");
+    struct study study = study_make(store, "s");
     enum status rc = add_until_refused(store, study.id, &n, &err_full);
     enum status counted = store_study_counts(store, &study, &counts, NULL), checked = store_check(store, NULL);
     store_close(store);
@@ -354,7 +353,6 @@ static bool free_space(void *ctx, const char *store_path, bool has_space)
 PLACE_TEST(full_disk_is_waited_for)
 {
     struct store *store;
-    struct study study;
     struct study_counts counts = {0};
     struct error said = {ST_OK, ""};
     struct trial t = {.params = "{}", .config = "", .origin = "sobol"};
@@ -365,7 +363,7 @@ PLACE_TEST(full_disk_is_waited_for)
     if (!with_mount(place->dir, "size=1m"))
         skip();
     OK(store_open_writer(&store, place->path, err));
-    study = study_make(store, "s");
+    struct study study = study_make(store, "s");
     t.study_id = study.id;
     fill_disk(place->dir);
     (void)add_until_refused(store, study.id, &n, NULL);
@@ -476,7 +474,6 @@ static void write_until_killed(const char *path, int pipe_fd)
 PLACE_TEST(killed_writers_leave_a_whole_store)
 {
     struct store *store;
-    struct study study;
     struct trial *trials;
     struct curve_point *curve;
     size_t n, n_points;
@@ -484,7 +481,7 @@ PLACE_TEST(killed_writers_leave_a_whole_store)
     int64_t number, last = -1;
 
     OK(store_open_writer(&store, place->path, err));
-    study = study_make(store, "s");
+    struct study study = study_make(store, "s");
     store_close(store);
     for (int round = 0; round < 30; round++) {
         int fds[2], status;

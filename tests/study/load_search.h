@@ -7,13 +7,11 @@
 /* On failure *ret_setup is NULL; otherwise setup_destroy and search_free are the caller's. */
 static enum status load(const char *text, struct setup **ret_setup, struct search *ret_search, struct error *err)
 {
-    enum status rc;
-
     *ret_setup = NULL;
     memset(ret_search, 0, sizeof *ret_search);
     TRY(setup_create(ret_setup, err));
     (*ret_setup)->searches = true;
-    rc = config_load_text((*ret_setup)->config, "t.ini", text, err);
+    enum status rc = config_load_text((*ret_setup)->config, "t.ini", text, err);
     if (rc == ST_OK)
         rc = setup_finish(*ret_setup, err);
     if (rc == ST_OK)

@@ -116,12 +116,11 @@ TEST(trials_are_judged)
 {
     SETUP *setup;
     SEARCH s;
-    struct gp_trial row;
     char text[300];
 
     OK(load(PROGRAM "objective = memory\nobjective_scale = log\n" RANGE "[sweep.limit.loss]\nmin = 0.1\nmax = 0.5\n",
             &setup, &s, err));
-    row = judge(&s, "{\"loss\":0.5,\"memory\":100}");
+    struct gp_trial row = judge(&s, "{\"loss\":0.5,\"memory\":100}");
     assert_int_equal(row.state, GP_TRIAL_DONE);
     assert_true(fabs(row.third - log(100)) < 1e-12 && fabs(outcomes_third(&s.outcomes, row.third) - 100) < 1e-9);
     row = judge(&s, "{\"loss\":0.51,\"memory\":100}");

@@ -14,7 +14,6 @@ TEST(spaces_are_read)
 {
     SETUP *setup;
     SEARCH s;
-    const struct space_param *p;
 
     OK(load("[env]\nname = breakout\n[train]\nlearning_rate = 0.02\n"
             "[sweep.train.learning_rate]\n"
@@ -26,7 +25,7 @@ TEST(spaces_are_read)
             "[sweep.policy.core]\nvalues = mlp, mingru\n",
             &setup, &s, err));
     assert_int_equal(s.space.dim, 7);
-    p = &s.space.params[0];
+    const struct space_param *p = &s.space.params[0];
     assert_string_equal(p->key, "train.learning_rate");
     assert_int_equal(p->scale, SPACE_LOG);
     assert_true(p->min < p->max && p->has_init && p->init == 0.02); /* the config's own value is the first trial's */
@@ -228,14 +227,13 @@ TEST(impossible_points_are_known)
         GAME "[train]\ntotal_timesteps = 50k\n[sweep.train.total_agents]\nmin = 16\nmax = 4096\n[sweep.train.horizon]\n"
              "min = 4\nmax = 512\n[sweep.train.minibatch_size]\nmin = 64\nmax = 65536\n"
              "[sweep.policy.encoder]\n[sweep.policy.conv_channels]\nvalues = 12, 16\n";
-    struct trial_check *check;
     struct setup *setup, *trial;
     SEARCH s;
     struct rng rng = rng_seed(3);
     size_t n_legal = 0, n = 400;
 
     OK(load(text, &setup, &s, err));
-    check = trial_check_create(setup, &s);
+    struct trial_check *check = trial_check_create(setup, &s);
     for (size_t t = 0; t < n; t++) {
         struct setup_override overrides[SPACE_MAX_DIM];
         double u[SPACE_MAX_DIM], x[SPACE_MAX_DIM];

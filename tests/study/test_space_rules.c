@@ -26,7 +26,6 @@ TEST(options_depend_by_when)
 {
     SETUP *setup;
     SEARCH s;
-    const struct space_param *p;
 
     OK(load(TRAINER "[sweep.policy.core]\nvalues = mlp, mingru, lstm\n"
                     "[sweep.train.horizon]\nmin = 8\nmax = 64\nwhen = policy.core == lstm or policy.core == mingru\n"
@@ -34,7 +33,7 @@ TEST(options_depend_by_when)
                     "[sweep.train.ent_coef]\nwhen = train.total_agents == 64\n" /* of the config: always */
                     "[sweep.train.clip_coef]\nwhen = train.total_agents > 64\n", /* never */
             &setup, &s, err));
-    p = param(&s, "train.horizon");
+    const struct space_param *p = param(&s, "train.horizon");
     assert_true(p->is_conditional && p->parent_choices == 6); /* the second and the third */
     assert_string_equal(s.space.params[p->parent].key, "policy.core");
     p = param(&s, "train.gamma");
@@ -63,14 +62,13 @@ TEST(proposals_keep_to_requirements)
 {
     SETUP *setup;
     SEARCH s;
-    struct trial_check *check;
     struct rng rng = rng_seed(3);
     size_t n_allowed = 0;
 
     OK(load(TRAINER "[sweep]\nrequire = train.minibatch_size <= train.total_agents * train.horizon / 4\n"
                     "[sweep.train.minibatch_size]\nmin = 64\nmax = 2048\n[sweep.train.horizon]\nmin = 8\nmax = 64\n",
             &setup, &s, err));
-    check = trial_check_create(setup, &s);
+    struct trial_check *check = trial_check_create(setup, &s);
     OK(trial_check_require(check, setup, err));
     for (int k = 0; k < 300; k++) {
         double u[2] = {rng_f64(&rng), rng_f64(&rng)}, x[SPACE_MAX_DIM];

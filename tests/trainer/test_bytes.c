@@ -260,7 +260,6 @@ TEST(a_batch_widens)
 TEST(the_floats_are_normalised)
 {
     SETUP s;
-    TRAINER *t;
     const uint8_t *obs;
 
     dark = true;
@@ -269,7 +268,7 @@ TEST(the_floats_are_normalised)
     dark = false;
     dot_open(&s, MIXED);
     s.policy.norm_obs = true;
-    t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     iterate(t, 3);
     OK(rollout_run(t, err));
     obs = t->roll.obs;
@@ -287,22 +286,20 @@ TEST(the_floats_are_normalised)
 TEST(the_list_is_read)
 {
     SETUP s;
-    TRAINER *t;
-    float *before, *after;
     size_t at = SIZE_MAX, n, moved = 0;
 
     dot_open(&s, BYTES);
     variant_of(&s, 1);
-    t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     for (size_t i = 0; i < t->policy.n_tensors; i++)
         if (strcmp(t->policy.names[i], "encoder.list") == 0)
             at = i;
     assert_true(at != SIZE_MAX);
     n = t->policy.tensors[at].rows * t->policy.tensors[at].cols;
     assert_int_equal(n, 16 * LIST);
-    before = params_copy(t);
+    float *before = params_copy(t);
     iterate(t, 2);
-    after = params_copy(t);
+    float *after = params_copy(t);
     for (size_t i = 0; i < n; i++)
         moved += before[t->policy.tensors[at].offset + i] != after[t->policy.tensors[at].offset + i];
     assert_true(moved > n / 2);
@@ -326,14 +323,13 @@ static void check_frames(const uint8_t *obs, size_t i, int newest)
 TEST(stacks_of_a_rollout)
 {
     SETUP s;
-    TRAINER *t;
 
     dot_open(&s, BYTES);
     s.policy.frame_stack = 3;
     s.train.horizon = 9; /* even instances are truncated by its last step */
     s.train.minibatch_size = 36;
     s.train.total_timesteps = 9 * 12 * 10;
-    t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(rollout_run(t, err));
     const uint8_t *obs = t->roll.obs, *final_obs = t->roll.final_obs;
     for (size_t slot = 0; slot <= 9; slot++)

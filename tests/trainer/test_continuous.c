@@ -31,18 +31,16 @@ TEST(deviations_are_learned)
     for (int std = POLICY_STD_FIXED; std <= POLICY_STD_STATE; std++)
         for (int optimizer = 0; optimizer < 2; optimizer++) {
             SETUP s;
-            TRAINER *t;
             struct train_metrics m;
             float bias, sum = 0.0f;
-            const float *row;
 
             pendulum_open(&s, 2);
             s.policy.action_std = std;
             s.policy.action_std_init = 0.5;
             s.train.optimizer = optimizer == 0 ? TRAIN_ADAM : TRAIN_MUON;
             s.train.replay_ratio = 0.25; /* one minibatch for each rollout */
-            t = setup_trainer(&s);
-            row = std_row(t, &bias);
+            TRAINER *t = setup_trainer(&s);
+            const float *row = std_row(t, &bias);
             assert_float_equal(bias, log(0.5), 1e-6);
             OK(trainer_iterate(t, err));
             OK(trainer_sync(t, err));
@@ -134,7 +132,6 @@ TEST(observations_and_rewards_are_normalised)
 static double trained_score(int std, int bounds, bool norm)
 {
     struct setup s;
-    struct trainer *t;
     struct train_result result;
     struct eval_settings eval = {.episodes = 128, .max_steps = 400, .greedy = true};
     struct eval_result score;
@@ -156,7 +153,7 @@ static double trained_score(int std, int bounds, bool norm)
     s.train.replay_ratio = 8;
     s.train.vf_coef = norm ? 0.5 : 0.1;
     s.train.max_grad_norm = 0.5;
-    t = setup_trainer(&s);
+    struct trainer *t = setup_trainer(&s);
     OK(trainer_run(t, NULL, &result, err));
     OK(trainer_eval(t, &eval, &score, err));
     trainer_destroy(t);

@@ -341,7 +341,6 @@ static void test_checkpoint_crosses(void **state)
     struct eval_settings e = {.episodes = 256, .agents = 256, .seed = 5, .max_steps = 100000};
     struct eval_result there, again, here;
     SETUP s, cpu;
-    size_t n_bytes;
 
     setup_variant(&s, v);
     setup_variant(&cpu, v);
@@ -353,7 +352,7 @@ static void test_checkpoint_crosses(void **state)
     OK(trainer_save(gpu, ckpt_path, "", err));
     OK(trainer_load(host, ckpt_path, err));
     assert_same_weights(gpu, host);
-    n_bytes = kern_env_state_bytes(gpu->env);
+    size_t n_bytes = kern_env_state_bytes(gpu->env);
     char *a = calloc(n_bytes, 1), *b = calloc(n_bytes, 1);
     OK(kern_env_save(gpu->kern, gpu->env, a, err));
     OK(kern_env_save(host->kern, host->env, b, err));

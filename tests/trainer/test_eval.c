@@ -324,11 +324,10 @@ static struct train_result run_with(struct setup *s, double log_interval_s, int 
 {
     struct train_callbacks callbacks = {.ctx = n_reports, .on_metrics = keep_going};
     struct train_result result;
-    struct trainer *t;
 
     *n_reports = 0;
     s->train.log_interval_s = log_interval_s;
-    t = setup_trainer(s);
+    struct trainer *t = setup_trainer(s);
     if (n_first > 0) {
         TEMP_FILE(path);
         iterate(t, n_first);

@@ -30,14 +30,13 @@ static pid_t join(struct setup *s, const char *where, const char *build, enum ma
     struct train_hosts *hosts = NULL;
     struct train_part part;
     char *config;
-    enum status rc;
     pid_t pid = fork();
 
     assert_true(pid >= 0);
     if (pid > 0)
         return pid;
     s->policy.hidden_size = how == FAILS ? -1 : s->policy.hidden_size;
-    rc = train_hosts_join(&hosts, where, build, 0, 20.0, NULL);
+    enum status rc = train_hosts_join(&hosts, where, build, 0, 20.0, NULL);
     while (rc == ST_OK) {
         rc = train_hosts_next(hosts, &config, &part, NULL);
         if (rc != ST_OK || config == NULL)
@@ -350,11 +349,10 @@ TEST(silent_connections)
 TEST(two_hosts_for_one_place)
 {
     struct train_hosts *hosts = NULL;
-    struct welcome w;
     int first, second;
 
     OK(train_hosts_listen(&hosts, 2, AT, BUILD, err));
-    w = greet(hosts, &first);
+    struct welcome w = greet(hosts, &first);
     assert_int_equal(w.index, 1);
     assert_int_equal(train_hosts_missing(hosts), 1);
     w = greet(hosts, &second);
@@ -420,11 +418,10 @@ TEST(strangers)
 int main(void)
 {
     const char *tmp = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
-    int rc;
 
     snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-hosts-%d.ckpt", tmp, (int)getpid());
     snprintf(copy_path, sizeof copy_path, "%s/trawl-hosts-%d-copy.ckpt", tmp, (int)getpid());
-    rc = run_cases("hosts", NULL, NULL);
+    int rc = run_cases("hosts", NULL, NULL);
     unlink(ckpt_path);
     unlink(copy_path);
     return rc;

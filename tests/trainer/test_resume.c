@@ -148,7 +148,6 @@ static void write_sealed(char *bytes, size_t n)
 TEST(bad_files)
 {
     SETUP s;
-    char *bad;
     MEM_LOCAL char *good = NULL;
     size_t n = 0;
 
@@ -159,7 +158,7 @@ TEST(bad_files)
     iterate(t, 1);
     OK(trainer_save(t, ckpt_path, "", err));
     OK(file_read_all(ckpt_path, 1 << 24, &good, &n, err));
-    bad = malloc(n + 1);
+    char *bad = malloc(n + 1);
 
     for (size_t cut = 0; cut < n; cut += n / 7 + 1) { /* cut off anywhere */
         OK(file_write_all(ckpt_path, good, cut, err));

@@ -72,10 +72,9 @@ TEST(settings_are_checked)
 TEST(absurd_sizes)
 {
     SETUP good;
-    struct setup s;
 
     setup_game(&good, "cartpole", 1);
-    s = good;
+    struct setup s = good;
     s.train.total_agents = 2000000000;
     s.train.total_timesteps = (int64_t)1 << 60;
     s.train.horizon = 60000;
@@ -148,11 +147,10 @@ TEST(a_stop_is_no_cost)
     struct train_callbacks callbacks = {.ctx = &n_asked, .should_stop = stop_and_continue};
     struct train_result result;
     SETUP s;
-    TRAINER *t;
 
     clock_watch_stops();
     setup_game(&s, "cartpole", 1);
-    t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     double begin_s = clock_mono_s();
     OK(trainer_run(t, &callbacks, &result, err));
     assert_true(n_asked > 8 && result.cost_s > 0);
@@ -163,12 +161,11 @@ TEST(ends_of_a_run)
 {
     SETUP s;
     struct watch w = {0};
-    struct train_result r;
     double sum = 0.0;
 
     setup_game(&s, "cartpole", 1);
     s.train.log_interval_s = 3600.0;
-    r = run(&s, &w); /* to the end */
+    struct train_result r = run(&s, &w); /* to the end */
     assert_int_equal(r.env_steps, s.train.total_timesteps);
     assert_int_equal(r.window.updates, 40 * 96 * 1.5 / 32);
     assert_in_range(w.n_reports, 1, 25); /* the last one, and a point for each 24th of the run that took 20 ms */

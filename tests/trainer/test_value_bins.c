@@ -22,11 +22,10 @@ static void memory_open(struct setup *s, size_t n_threads)
 TEST(values_begin_at_zero)
 {
     SETUP s;
-    TRAINER *t;
     float most = 0.0f;
 
     memory_open(&s, 2);
-    t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     iterate(t, 1);
     for (size_t i = 0; i < t->n_agents * t->horizon; i++)
         assert_float_equal(t->roll.values[i], 0.0f, 1e-5);

@@ -136,9 +136,8 @@ static struct name add_axis_node(struct onnx *g, const char *op, const char *a, 
 static struct name add_columns(struct onnx *g, const char *x, size_t from, size_t to, const char *output)
 {
     struct name a = add_int(g, (int64_t)from), b = add_int(g, (int64_t)to), axes = add_int(g, 1);
-    struct strbuf node;
 
-    node = begin_node(g, "Slice", x, a.text, b.text);
+    struct strbuf node = begin_node(g, "Slice", x, a.text, b.text);
     pb_text(&node, 1, axes.text);
     return end_node(g, &node, output);
 }
@@ -165,12 +164,11 @@ static void add_params(struct onnx *g, size_t i)
 static struct name add_linear(struct onnx *g, struct name x, size_t i, size_t bias)
 {
     const struct policy *p = g->of->policy;
-    struct strbuf node;
 
     add_params(g, i);
     if (bias > 0)
         add_params(g, bias);
-    node = begin_node(g, "Gemm", x.text, p->names[i], bias > 0 ? p->names[bias] : NULL);
+    struct strbuf node = begin_node(g, "Gemm", x.text, p->names[i], bias > 0 ? p->names[bias] : NULL);
     add_attribute_int(g, &node, "transB", 1);
     return end_node(g, &node, NULL);
 }
@@ -211,7 +209,6 @@ static struct name add_conv(struct onnx *g, struct name x, size_t i)
     const int64_t k = (int64_t)c->kernel, pad = (int64_t)c->pad, stride = (int64_t)c->stride;
     const int64_t dims[] = {(int64_t)c->out, (int64_t)c->in, k, k};
     MEM_LOCAL float *turned = mem_array(n, sizeof *turned);
-    struct strbuf node;
 
     for (size_t f = 0; f < c->out; f++)
         for (size_t at = 0; at < area; at++)
@@ -219,7 +216,7 @@ static struct name add_conv(struct onnx *g, struct name x, size_t i)
                 turned[(f * c->in + ch) * area + at] = w[(f * area + at) * c->in + ch];
     add_tensor(g, p->names[2 * i], ONNX_FLOAT, dims, 4, turned, n * sizeof *turned);
     add_params(g, 2 * i + 1);
-    node = begin_node(g, "Conv", x.text, p->names[2 * i], p->names[2 * i + 1]);
+    struct strbuf node = begin_node(g, "Conv", x.text, p->names[2 * i], p->names[2 * i + 1]);
     add_attribute_ints(g, &node, "kernel_shape", (const int64_t[]){k, k}, 2);
     add_attribute_ints(g, &node, "strides", (const int64_t[]){stride, stride}, 2);
     add_attribute_ints(g, &node, "pads", (const int64_t[]){pad, pad, pad, pad}, 4);
@@ -312,15 +309,14 @@ static struct name add_core(struct onnx *g, struct name x)
     if (p->recurrent)
         axis = add_int(g, 0);
     for (size_t l = 0; l < p->n_layers; l++) {
-        struct name index, state;
         if (!p->recurrent) {
             x = add_activation(g, p->act, add_linear(g, x, i, i + 1));
             i += 2;
             continue;
         }
-        index = new_name(g);
+        struct name index = new_name(g);
         add_tensor(g, index.text, ONNX_INT64, NULL, 0, &(int64_t){(int64_t)l}, sizeof(int64_t));
-        state = add_axis_node(g, "Gather", "state", index.text, 0, NULL);
+        struct name state = add_axis_node(g, "Gather", "state", index.text, 0, NULL);
         x = p->set.core == POLICY_CORE_LSTM ? add_lstm(g, x, &state, i) : add_mingru(g, x, &state, i);
         i += p->set.core == POLICY_CORE_LSTM ? 3 : 1;
         state = add_node(g, "Unsqueeze", state.text, axis.text, NULL);
@@ -400,7 +396,6 @@ static struct name add_choice(struct onnx *g, const char *columns, int j, size_t
     const struct kern_heads *heads = &g->of->policy->heads;
     size_t n = (size_t)heads->sizes[j];
     struct name logits = add_columns(g, columns, at, at + n, NULL), best;
-    struct strbuf node;
 
     if (g->of->shape->has_mask)
         logits = add_masked(g, logits, at, n);
@@ -409,7 +404,7 @@ static struct name add_choice(struct onnx *g, const char *columns, int j, size_t
     best = add_axis_node(g, "ArgMax", logits.text, NULL, 1, NULL);
     if (heads->n_reals == 0)
         return best;
-    node = begin_node(g, "Cast", best.text, NULL, NULL);
+    struct strbuf node = begin_node(g, "Cast", best.text, NULL, NULL);
     add_attribute_int(g, &node, "to", ONNX_FLOAT);
     return end_node(g, &node, NULL);
 }
@@ -452,7 +447,6 @@ static void add_heads(struct onnx *g, struct name x)
     struct strbuf all = begin_node(g, "Concat", NULL, NULL, NULL);
     size_t at = 0, at_std = p->n_logits - (size_t)heads->n_reals;
     enum onnx_type type = heads->n_reals > 0 ? ONNX_FLOAT : ONNX_INT64;
-    struct strbuf node;
 
     for (int j = 0; j < heads->n_heads; j++) {
         bool number = heads->sizes[j] == 0;
@@ -466,7 +460,7 @@ static void add_heads(struct onnx *g, struct name x)
     x = add_columns(g, out.text, p->n_logits, p->n_out, NULL);
     if (heads->n_bins > 0)
         x = add_mean_of_bins(g, x);
-    node = begin_node(g, "Squeeze", x.text, add_int(g, 1).text, NULL);
+    struct strbuf node = begin_node(g, "Squeeze", x.text, add_int(g, 1).text, NULL);
     (void)end_node(g, &node, "value");
     add_output(g, "value", ONNX_FLOAT, (const int64_t[]){0}, 1);
 }

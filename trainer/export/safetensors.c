@@ -70,7 +70,6 @@ static void add_entries(const struct exported *e, struct strbuf *out)
 
 void safetensors_write(const struct exported *e, struct strbuf *out)
 {
-    uint64_t n;
     STRBUF(head, out->max);
 
     strbuf_addf(&head, "{\"__metadata__\":{\"format\":\"trawl-policy\",\"env\":\"%s\",", e->env);
@@ -80,7 +79,7 @@ void safetensors_write(const struct exported *e, struct strbuf *out)
     strbuf_add(&head, "}");
     while (head.len % 8 != 0)
         strbuf_add(&head, " ");
-    n = head.len;
+    uint64_t n = head.len;
     strbuf_add_n(out, (const char *)&n, sizeof n);
     strbuf_add_n(out, head.text, head.len);
     if (e->scale != NULL)

@@ -99,13 +99,12 @@ enum status trainer_export(struct trainer *t, enum policy_form form, const char 
     const struct policy *p = &t->policy;
     struct env_shape seen = t->shape;
     struct exported e = {.policy = p, .shape = &seen, .env = t->def->name};
-    enum status rc;
 
     seen.channels *= (int)p->n_frames;
     e.params = mem_array(p->n_params, sizeof *e.params);
     if (p->set.norm_obs)
         e.scale = mem_array(2 * p->obs_size, sizeof *e.scale);
-    rc = trainer_get_params(t, e.params, err);
+    enum status rc = trainer_get_params(t, e.params, err);
     fold_byte_scale(p, e.params);
     if (rc == ST_OK && e.scale != NULL)
         rc = get_scale(t, e.scale, err);

@@ -134,7 +134,6 @@ enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const c
 {
     char host[200] = "";
     unsigned char random[16];
-    struct train_hosts *hosts;
     int port = 0;
 
     *ret_hosts = NULL;
@@ -144,7 +143,7 @@ enum status train_hosts_listen(struct train_hosts **ret_hosts, size_t n, const c
         TRY(split_listen(listen_at, host, sizeof host, &port, err));
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return FAIL(err, ST_IO, "the system gives no random bytes: %s", strerror(errno));
-    hosts = hosts_new(n, 0, program);
+    struct train_hosts *hosts = hosts_new(n, 0, program);
     enum status rc = link_listen(host[0] != '\0' ? host : NULL, port, &hosts->listener, &port, err);
     if (rc == ST_OK && host[0] == '\0' && gethostname(host, sizeof host - 1) != 0)
         rc = FAIL(err, ST_IO, "this machine has no name (%s); give --listen an address of it", strerror(errno));
@@ -540,7 +539,6 @@ enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct 
         .call = HOST_BEGIN, .text_bytes = strlen(config) + 1, .in_bytes = sizeof(struct begin)};
     const struct host_call close = {.call = HOST_CLOSE};
     struct begin parts[KERN_HOSTS_MAX];
-    enum status rc;
 
     if (hosts->broken || train_hosts_missing(hosts) > 0)
         return FAIL(err, ST_DEVICE, "%zu of %zu hosts are not there", train_hosts_missing(hosts), hosts->n);
@@ -549,7 +547,7 @@ enum status hosts_begin(struct train_hosts *hosts, size_t n_ranks, const struct 
     for (size_t i = 1; i < hosts->n; i++)
         parts[i] = (struct begin){
             n_ranks, hosts->v[i].first, hosts->v[i].n, kern_n_threads(kern), (int32_t)kern_kind(kern), 0};
-    rc = ask_each(hosts, &call, config, parts, patience_s, err);
+    enum status rc = ask_each(hosts, &call, config, parts, patience_s, err);
     if (rc != ST_OK)
         (void)!ask_each(hosts, &close, NULL, NULL, patience_s, NULL);
     return rc;

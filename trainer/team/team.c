@@ -180,9 +180,8 @@ static void team_wait(struct team *team)
 
     while (team->n_done < team->n && !(until_s > 0.0 && clock_mono_s() > until_s)) {
         struct timespec look = clock_timespec(clock_mono_s() + LOOK_S);
-        double now_s;
         (void)pthread_cond_timedwait(&team->ended, &team->lock, &look);
-        now_s = clock_mono_s();
+        double now_s = clock_mono_s();
         if (until_s == 0.0 && team->meets)
             hosts_watch(team);
         if (until_s == 0.0 && waits_look(team, now_s - last_s)) {
@@ -362,10 +361,9 @@ static enum status run_with_hosts(struct team *team, const struct host_call *cal
                                   struct error *err)
 {
     struct error own = {0};
-    enum status rc;
 
     team->call = call;
-    rc = team_run(team, fn, ctx, call->meets, &own);
+    enum status rc = team_run(team, fn, ctx, call->meets, &own);
     rc = settle(team, rc, &own, err);
     team->call = NULL;
     return rc;
@@ -414,14 +412,14 @@ static enum status rank_params(void *ctx, struct trainer *t, struct error *err)
 enum status ranks_compare(struct trainer *t, struct error *err)
 {
     size_t n = t->policy.n_params;
-    enum status rc;
 
     if (t->team == NULL)
         return ST_OK;
     MEM_LOCAL float *params = mem_try_array(t->n_ranks, n * sizeof *params);
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to compare %zu weights of %zu ranks", n, t->n_ranks);
-    rc = ranks_call(t, RANK_PARAMS, &(struct rank_args){.out = params, .out_bytes = n * sizeof *params}, err);
+    enum status rc =
+        ranks_call(t, RANK_PARAMS, &(struct rank_args){.out = params, .out_bytes = n * sizeof *params}, err);
     for (size_t r = 1; r < t->n_ranks && rc == ST_OK; r++)
         for (size_t i = 0; i < n && rc == ST_OK; i++)
             if (memcmp(&params[r * n + i], &params[i], sizeof *params) != 0)
@@ -614,7 +612,6 @@ static enum status serve(struct team *team, const struct host_call *call, const 
     struct rank_args args = {.text = text, .in = in, .in_bytes = call->in_bytes, .out_bytes = call->out_bytes};
     struct ranks_job job = {.ctx = &args};
     struct error why = {0};
-    enum status rc, sent;
 
     if (call->call < 0 || (size_t)call->call >= N_CALLS)
         return FAIL(err, ST_CORRUPT, "the first host asks for %d, which no rank does", (int)call->call);
@@ -623,8 +620,8 @@ static enum status serve(struct team *team, const struct host_call *call, const 
     args.out = mem_try_alloc(team->n * call->out_bytes + 1);
     if (args.out == NULL)
         return FAIL(err, ST_NOMEM, "no memory for %zu bytes of %zu ranks", team->n * (size_t)call->out_bytes, team->n);
-    rc = team_run(team, run_one, &job, calls[call->call].meets, &why);
-    sent = hosts_answer(team->hosts, rc, why.text, args.out, team->n * call->out_bytes, err);
+    enum status rc = team_run(team, run_one, &job, calls[call->call].meets, &why);
+    enum status sent = hosts_answer(team->hosts, rc, why.text, args.out, team->n * call->out_bytes, err);
     mem_free(args.out);
     return rc != ST_OK && team->over ? FAIL(err, rc, "%s", why.text) : sent;
 }

@@ -28,10 +28,9 @@ enum status api_briefing(struct serve *s, const struct request *r, struct strbuf
     struct model_entry *e;
     struct briefing b;
     int64_t since_ms = 0;
-    enum model_state state;
 
     TRY(target_i64(&r->target, "since_ms", 0, INT64_MAX, &since_ms, err));
-    state = models_lock(s->models, r->study, r->settled, &e);
+    enum model_state state = models_lock(s->models, r->study, r->settled, &e);
     if (state >= MODEL_STALE) {
         insight = mem_alloc(sizeof *insight); /* a copy of the edges; what it points to stays the model's */
         memcpy(insight->edges, study_model_view(e->model)->advice.edges, sizeof insight->edges);
@@ -114,13 +113,12 @@ static void put_stats(const struct seed_stats *q, struct strbuf *out)
 enum status api_seeds(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
-    const struct study_view *v;
     struct seed_stats stats, fresh;
     size_t n = 0;
 
     if (p == NULL)
         return err->status;
-    v = &p->view;
+    const struct study_view *v = &p->view;
     if (r->trial >= (int64_t)v->n) {
         enum status rc = FAIL(err, ST_NOTFOUND, "%s has no trial %lld", v->study.name, (long long)r->trial);
         serve_unlock(s);
@@ -248,16 +246,14 @@ enum status api_lanes(struct serve *s, const struct request *r, struct strbuf *o
     const struct page_study *p = serve_lock_study(s, r->study, err);
     cJSON *json, *running, *row, *nodes = NULL;
     AT_END(serve_reader_give) struct reader reader = {0};
-    int64_t study_id;
-    bool is_alive;
 
     if (p == NULL)
         return err->status;
     r->answer->no_store = true;
     json = cJSON_CreateObject();
-    is_alive = strcmp(page_study_state(p, s->has_writer), "interrupted") != 0;
+    bool is_alive = strcmp(page_study_state(p, s->has_writer), "interrupted") != 0;
     MEM_LOCAL char *metric = mem_strdup(p->view.study.metric);
-    study_id = p->view.study.id;
+    int64_t study_id = p->view.study.id;
     json_add_str(json, "study", p->view.study.name);
     json_add_str(json, "state", page_study_state(p, s->has_writer));
     json_add_i64(json, "now_ms", clock_utc_ms());

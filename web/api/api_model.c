@@ -50,12 +50,11 @@ static enum status answer_part(struct serve *s, const struct request *r, cJSON *
                                struct strbuf *out, struct error *err)
 {
     struct model_entry *e;
-    enum model_state state;
     int64_t settled = 0;
     cJSON *body = NULL;
 
     TRY(study_now(s, r, &settled, err));
-    state = models_lock(s->models, r->study, settled, &e);
+    enum model_state state = models_lock(s->models, r->study, settled, &e);
     if (state >= MODEL_STALE)
         body = of(e->model);
     answer_model(r, state, e, body, out);
@@ -122,16 +121,14 @@ static enum status answer_place(struct serve *s, const struct request *r, const 
     struct page_study *p = serve_lock_study(s, r->study, err);
     struct place place = {.param = param, .y = y};
     struct model_entry *e;
-    enum model_state state;
     cJSON *body = NULL;
-    enum status rc;
 
     if (p == NULL)
         return err->status;
-    rc = find_place(p, r, &place, err);
+    enum status rc = find_place(p, r, &place, err);
     serve_unlock(s);
     TRY(rc);
-    state = models_lock(s->models, r->study, place.settled, &e);
+    enum model_state state = models_lock(s->models, r->study, place.settled, &e);
     if (state >= MODEL_STALE)
         rc = y != NULL ? study_model_contour(e->model, param, y, place.trial, &body, err)
                        : study_model_slice(e->model, param, place.trial, &body, err);

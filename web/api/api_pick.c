@@ -78,11 +78,10 @@ static enum status pick(struct serve *s, const struct request *r, struct picked 
 {
     struct page_study *p = serve_lock_study(s, r->study, err);
     struct gp_picked found = {0};
-    enum status rc;
 
     if (p == NULL)
         return err->status;
-    rc = read_rule(r, p->view.study.maximize, ret->rule, err);
+    enum status rc = read_rule(r, p->view.study.maximize, ret->rule, err);
     THEN(rc, export_pick(&p->view, ret->rule, &found, err));
     if (rc == ST_OK) {
         ret->trial = found.i;
@@ -135,7 +134,6 @@ enum status api_pick(struct serve *s, const struct request *r, struct strbuf *ou
 /* attachment; a name of plain characters, whatever the study is called. */
 static char *disposition(const char *study, const char *what, const char *suffix)
 {
-    char *taken;
     STRBUF(text, 1024);
 
     strbuf_add(&text, "attachment; filename=\"");
@@ -145,7 +143,7 @@ static char *disposition(const char *study, const char *what, const char *suffix
         strbuf_add_n(&text, plain ? c : "_", 1);
     }
     strbuf_addf(&text, "%s.%s\"", what, suffix);
-    taken = strbuf_take(&text);
+    char *taken = strbuf_take(&text);
     return taken;
 }
 

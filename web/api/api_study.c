@@ -82,12 +82,11 @@ enum status api_study(struct serve *s, const struct request *r, struct strbuf *o
 {
     const struct page_study *p = serve_lock_study(s, r->study, err);
     cJSON *json, *space = NULL, *reference;
-    enum status rc;
 
     if (p == NULL)
         return err->status;
     json = page_study_summary(p, s->has_writer);
-    rc = space_json(p, &space, err);
+    enum status rc = space_json(p, &space, err);
     json_add(json, "space", space);
     reference = cJSON_AddObjectToObject(json, "reference");
     json_add_f64(reference, "cost", p->view.ref.cost);

@@ -127,10 +127,9 @@ static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf
 {
     MEM_LOCAL char *path = NULL;
     struct stat st;
-    bool exists;
 
     TRY(store_checkpoint_path(store, id, &path, err));
-    exists = path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    bool exists = path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode);
     if (path == NULL)
         strbuf_add(out, ",\"checkpoint\":null");
     else

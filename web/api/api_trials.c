@@ -282,11 +282,10 @@ static void put_listing(const struct listing *l, struct strbuf *out)
 enum status api_trials(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     struct listing l = {.p = serve_lock_study(s, r->study, err)};
-    enum status rc;
 
     if (l.p == NULL)
         return err->status;
-    rc = read_listing(&l, &r->target, err);
+    enum status rc = read_listing(&l, &r->target, err);
     if (rc == ST_OK) {
         select_rows(&l);
         put_listing(&l, out);
@@ -344,10 +343,9 @@ static void put_hypervolume(const struct page_study *p, int64_t points, struct s
 enum status api_hypervolume(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
     int64_t points = 240;
-    const struct page_study *p;
 
     TRY(target_i64(&r->target, "points", 2, POINTS_MAX, &points, err));
-    p = serve_lock_study(s, r->study, err);
+    const struct page_study *p = serve_lock_study(s, r->study, err);
     if (p == NULL)
         return err->status;
     put_hypervolume(p, points, out);

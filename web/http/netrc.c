@@ -109,10 +109,8 @@ bool netrc_find(const char *host, char *ret_login, size_t login_size, char *ret_
 
 static char *trim(char *text)
 {
-    size_t n;
-
     text += strspn(text, " \t\r");
-    n = strlen(text);
+    size_t n = strlen(text);
     while (n > 0 && strchr(" \t\r", text[n - 1]) != NULL)
         text[--n] = '\0';
     return text;

@@ -17,7 +17,6 @@ double http_backoff_s(struct rng *rng, int attempt, double retry_after_s)
 bool http_retry_after(const char *text, double now_s, double *ret_s)
 {
     double seconds;
-    time_t at;
 
     if (num_parse_f64(text, &seconds)) {
         if (seconds < 0)
@@ -25,7 +24,7 @@ bool http_retry_after(const char *text, double now_s, double *ret_s)
         *ret_s = seconds;
         return true;
     }
-    at = curl_open(NULL) == ST_OK ? curl.getdate(text, NULL) : (time_t)-1;
+    time_t at = curl_open(NULL) == ST_OK ? curl.getdate(text, NULL) : (time_t)-1;
     if (at == (time_t)-1)
         return false;
     *ret_s = fmax(0, (double)at - now_s);

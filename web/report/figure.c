@@ -198,7 +198,6 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
                                 struct strbuf *out, struct error *err)
 {
     int width = (int)round(figure->width_pt / UNIT_PT), height = width > 760 ? 500 : 130 + width / 2;
-    double height_pt;
     enum status rc;
     STRBUF(chart, 256u << 20);
     STRBUF(svg, 256u << 20);
@@ -208,7 +207,7 @@ enum status report_write_figure(struct study_view *const *views, size_t n, const
     else
         rc = draw_study(&chart, views[0], figure, width, &height, err);
     THEN(rc, strbuf_status(&chart, "the figure", err));
-    height_pt = figure->width_pt * height / width;
+    double height_pt = figure->width_pt * height / width;
     if (rc == ST_OK) {
         put_xml(&svg, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" width=\"%ept\" height=\"%ept\">\n<style>", width,
                 height, figure->width_pt, height_pt);

@@ -48,11 +48,10 @@ static void pick_tiles(struct strbuf *out, const struct report *report, size_t i
 {
     const struct study_view *v = report->view;
     char a[HUMAN_TEXT_MAX], b[PROMISE_TEXT_MAX], text[2 * PROMISE_TEXT_MAX];
-    const struct promise *p;
 
     if (i >= v->n)
         return;
-    p = &report->promises[i];
+    const struct promise *p = &report->promises[i];
     if (p->is_known)
         snprintf(text, sizeof text, "%s expected of %s (trial %lld): %s with 95 %%", v->study.metric, what,
                  (long long)v->trials[i].number, promise_interval_text(p, b));

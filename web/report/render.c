@@ -89,12 +89,11 @@ enum status render_png(struct strbuf *out, const struct strbuf *svg, double widt
     cairo_surface_t *surface =
         draw.cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(width * pixels), (int)round(height * pixels));
     cairo_t *cr = draw.cairo_create(surface);
-    enum status rc;
 
     draw.cairo_set_source_rgb(cr, 1.0, 1.0, 1.0);
     draw.cairo_paint(cr);
     draw.cairo_scale(cr, pixels, pixels);
-    rc = draw_svg(cr, svg, width, height, err);
+    enum status rc = draw_svg(cr, svg, width, height, err);
     THEN(rc, cairo_ok(draw.cairo_status(cr), out, err));
     THEN(rc, cairo_ok(draw.cairo_surface_write_to_png_stream(surface, collect, out), out, err));
     draw.cairo_destroy(cr);

@@ -79,10 +79,9 @@ const char report_style_page[] =
 static void add_print_color(struct strbuf *out, const char *name, size_t n)
 {
     char key[32];
-    const char *at;
 
     snprintf(key, sizeof key, "--%.*s:", (int)n, name);
-    at = strstr(strstr(report_style_colors, "print{"), key);
+    const char *at = strstr(strstr(report_style_colors, "print{"), key);
     if (at != NULL)
         strbuf_add_n(out, at + strlen(key), strcspn(at + strlen(key), ";}"));
 }

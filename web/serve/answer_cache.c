@@ -48,21 +48,18 @@ void answer_release(struct answer *a)
 static enum status pack(const char *bytes, size_t n, char **ret, size_t *ret_n, struct error *err)
 {
     z_stream z = {0};
-    size_t bound;
-    char *out;
-    int rc;
 
     *ret = NULL;
     *ret_n = 0;
     if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return FAIL(err, ST_NOMEM, "no memory to compress an answer");
-    bound = deflateBound(&z, (uLong)n);
-    out = mem_alloc(bound);
+    size_t bound = deflateBound(&z, (uLong)n);
+    char *out = mem_alloc(bound);
     z.next_in = (Bytef *)(void *)(uintptr_t)bytes;
     z.avail_in = (uInt)n;
     z.next_out = (Bytef *)out;
     z.avail_out = (uInt)bound;
-    rc = deflate(&z, Z_FINISH);
+    int rc = deflate(&z, Z_FINISH);
     *ret_n = z.total_out;
     deflateEnd(&z);
     if (rc != Z_STREAM_END || *ret_n >= n) {
@@ -152,11 +149,10 @@ static struct cache_entry *place(struct cache *cache, const char *key)
 void cache_keep(struct cache *cache, const char *key, struct answer *answer)
 {
     size_t bytes = answer->n + answer->n_gzip;
-    char *copy;
 
     if (answer->version == 0 || bytes > CACHE_BYTES / 4)
         return;
-    copy = mem_strdup(key);
+    char *copy = mem_strdup(key);
     pthread_mutex_lock(&cache->lock);
     drop(cache, place(cache, key));
     while (cache->bytes + bytes > CACHE_BYTES)

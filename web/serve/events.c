@@ -143,7 +143,6 @@ static void collect(struct stream *s)
 static ssize_t give(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct stream *s = ctx;
-    size_t n;
 
     (void)pos;
     if (s->sent == s->out.len) {
@@ -159,7 +158,7 @@ static ssize_t give(void *ctx, uint64_t pos, char *buf, size_t max)
         }
         pthread_mutex_unlock(&s->events->lock);
     }
-    n = s->out.len - s->sent;
+    size_t n = s->out.len - s->sent;
     n = n < max ? n : max;
     memcpy(buf, s->out.text + s->sent, n);
     s->sent += n;
@@ -220,15 +219,13 @@ struct MHD_Response *events_response(struct events *e, struct MHD_Connection *co
                                      const char *last_id, const char *program, int64_t version, const char *store_error)
 {
     struct stream *s = mem_alloc(sizeof *s);
-    struct MHD_Response *response;
-    bool full;
 
     s->events = e;
     s->connection = connection;
     s->study = study != NULL ? mem_strdup(study) : NULL;
     strbuf_init(&s->out, 4 * SERVE_BODY_BYTES);
     pthread_mutex_lock(&e->lock);
-    full = e->n_streams >= STREAMS_MAX || e->ended;
+    bool full = e->n_streams >= STREAMS_MAX || e->ended;
     if (!full) {
         greet(s, last_id, program, version, store_error);
         s->next = e->streams;
@@ -236,7 +233,8 @@ struct MHD_Response *events_response(struct events *e, struct MHD_Connection *co
         e->n_streams++;
     }
     pthread_mutex_unlock(&e->lock);
-    response = full ? NULL : mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, give, s, stream_free);
+    struct MHD_Response *response =
+        full ? NULL : mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, give, s, stream_free);
     if (response == NULL)
         stream_free(s);
     return response;

@@ -56,10 +56,8 @@ static struct model_entry *entry_of(struct models *m, const char *study)
 
 enum model_state models_lock(struct models *m, const char *study, int64_t version, struct model_entry **ret_entry)
 {
-    struct model_entry *e;
-
     pthread_mutex_lock(&m->lock);
-    e = entry_of(m, study);
+    struct model_entry *e = entry_of(m, study);
     *ret_entry = e;
     if (e == NULL)
         return MODEL_NONE;
@@ -119,13 +117,11 @@ static struct model_entry *next_due(struct models *m, double now_s, double *ret_
 
 static void wait_for_work(struct models *m, double wait_s)
 {
-    struct timespec until;
-
     if (wait_s <= 0) {
         pthread_cond_wait(&m->asked, &m->lock);
         return;
     }
-    until = clock_timespec(clock_mono_s() + wait_s);
+    struct timespec until = clock_timespec(clock_mono_s() + wait_s);
     pthread_cond_timedwait(&m->asked, &m->lock, &until);
 }
 

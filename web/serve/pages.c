@@ -55,7 +55,6 @@ static enum status put_asset(const struct asset *asset, struct answer *answer, s
 
 enum status page_asset(struct serve *s, const struct request *r, struct strbuf *out, struct error *err)
 {
-    const struct asset *asset;
     char name[256];
 
     (void)s;
@@ -64,7 +63,7 @@ enum status page_asset(struct serve *s, const struct request *r, struct strbuf *
         snprintf(name, sizeof name, "%s", r->target.segments[1]);
     else
         snprintf(name, sizeof name, "%s/%s", r->target.segments[1], r->target.segments[2]);
-    asset = asset_find(name);
+    const struct asset *asset = asset_find(name);
     if (asset == NULL)
         return FAIL(err, ST_NOTFOUND, "no asset '%.60s'; / is the page", name);
     return put_asset(asset, r->answer, err);

@@ -43,10 +43,9 @@ enum status play_child_open(struct play_child **ret_child, const char *checkpoin
                             struct error *err)
 {
     struct play_child *c = mem_alloc(sizeof *c + strlen(checkpoint) + 1);
-    enum status rc;
 
     memcpy(c->checkpoint, checkpoint, strlen(checkpoint) + 1);
-    rc = open_child(c, seed, greedy, err);
+    enum status rc = open_child(c, seed, greedy, err);
     if (rc != ST_OK) {
         play_child_close(c);
         c = NULL;
@@ -73,7 +72,6 @@ enum status play_child_step(struct play_child *c, struct strbuf *draw, struct pl
                             struct error *err)
 {
     JSON_LOCAL cJSON *json = NULL;
-    const cJSON *shapes;
 
     *ret_frame = (struct player_frame){0};
     if (!child_send(&c->child, "\n"))
@@ -87,7 +85,7 @@ enum status play_child_step(struct play_child *c, struct strbuf *draw, struct pl
     (void)json_get_f64(json, "score", &ret_frame->score);
     (void)json_get_f64(json, "perf", &ret_frame->perf);
     (void)json_get_f64(json, "ep_length", &ret_frame->ep_length);
-    shapes = cJSON_GetObjectItem(json, "draw");
+    const cJSON *shapes = cJSON_GetObjectItem(json, "draw");
     if (cJSON_IsArray(shapes)) {
         MEM_LOCAL char *text = json_print(shapes, false);
         strbuf_add(draw, text);

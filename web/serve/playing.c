@@ -213,11 +213,10 @@ static void *run(void *ctx)
 static ssize_t give(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct play *p = ctx;
-    size_t n;
 
     (void)pos;
     pthread_mutex_lock(&p->lock);
-    n = p->out.len - p->sent;
+    size_t n = p->out.len - p->sent;
     bool over = p->out.status != ST_OK || (n == 0 && (p->ended || p->closing));
     if (!over && n == 0) {
         p->suspended = true;
@@ -289,10 +288,9 @@ static enum status find_game(struct serve *s, const char *name, int64_t number, 
 static bool enter(struct play *p)
 {
     struct plays *plays = p->plays;
-    bool ok;
 
     pthread_mutex_lock(&plays->lock);
-    ok = plays->n < PLAYS_MAX && !plays->ended && pthread_create(&p->thread, NULL, run, p) == 0;
+    bool ok = plays->n < PLAYS_MAX && !plays->ended && pthread_create(&p->thread, NULL, run, p) == 0;
     if (ok) {
         p->next = plays->first;
         plays->first = p;
@@ -306,7 +304,6 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
                           struct error *err)
 {
     struct play *p = mem_alloc(sizeof *p);
-    enum status rc;
 
     p->plays = s->plays;
     p->connection = r->connection;
@@ -315,7 +312,7 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
     strbuf_init(&p->out, 16 * PENDING_MAX);
     pthread_mutex_init(&p->lock, NULL);
     clock_cond_init(&p->change);
-    rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
+    enum status rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
     THEN(rc, target_i64(&r->target, "fps", 1, 120, &p->fps, err));
     THEN(rc, target_bool(&r->target, "greedy", &p->greedy, err));
     THEN(rc, find_game(s, r->study, r->trial, &p->trial, &p->checkpoint, err));
@@ -347,14 +344,13 @@ static void put_base64(struct strbuf *out, const char *key, const struct strbuf 
 static bool put_policy(struct policy_play *game, struct strbuf *out)
 {
     char name[96];
-    bool ok;
 
     snprintf(name, sizeof name, "games/%s.wasm", policy_play_env(game));
     if (asset_find(name) == NULL)
         return false;
     STRBUF(policy, SERVE_REPLY_BYTES);
     STRBUF(settings, SERVE_BODY_BYTES);
-    ok = policy_play_export(game, &policy, &settings, NULL) == ST_OK;
+    bool ok = policy_play_export(game, &policy, &settings, NULL) == ST_OK;
     if (ok) {
         put_base64(out, "policy", &policy);
         put_base64(out, "settings", &settings);

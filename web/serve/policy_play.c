@@ -29,13 +29,12 @@ static enum status open_play(struct policy_play *p, const struct trial *trial, c
                              bool greedy, struct error *err)
 {
     struct kern_settings settings = {.kind = KERN_CPU, .n_threads = 1};
-    struct setup *s;
 
     TRY(trial_setup(trial, &p->setup, err));
     if (env_library_is_described(p->setup->env))
         return play_child_open(&p->child, checkpoint, seed, greedy, err);
     TRY(kern_open(&p->kern, &settings, err));
-    s = p->setup;
+    struct setup *s = p->setup;
     s->train.precision = TRAIN_PRECISION_AUTO; /* trained on whatever, played on a CPU */
     TRY(player_create(&p->player, p->kern, s->env, s->env_settings, &s->policy, &s->train, checkpoint, seed, greedy,
                       err));

@@ -107,14 +107,13 @@ static enum status split(struct target *t, struct error *err)
 enum status target_parse(struct target *ret_target, const char *raw, struct error *err)
 {
     struct target t = {0};
-    enum status rc;
 
     *ret_target = t;
     if (strlen(raw) > TARGET_MAX_BYTES)
         return FAIL(err, ST_LIMIT, "the address has more than %d bytes", TARGET_MAX_BYTES);
     t.text = mem_alloc(strlen(raw) + 2); /* a byte more: the last value's NUL */
     memcpy(t.text, raw, strlen(raw));
-    rc = split(&t, err);
+    enum status rc = split(&t, err);
     if (rc != ST_OK) {
         mem_free(t.text);
         return rc;
@@ -197,7 +196,6 @@ bool list_has(const char *list, const char *word)
 static size_t host_name_length(const char *host)
 {
     size_t n;
-    const char *port;
 
     if (host[0] == '[') {
         n = strcspn(host, "]");
@@ -207,7 +205,7 @@ static size_t host_name_length(const char *host)
     } else {
         n = strcspn(host, ":");
     }
-    port = host + n;
+    const char *port = host + n;
     if (*port == '\0')
         return n;
     if (*port != ':' || strlen(port) > 6 || port[1] == '\0' || port[1 + strspn(port + 1, "0123456789")] != '\0')
@@ -233,13 +231,13 @@ bool host_is_allowed(const char *host, const char *const *names, size_t n_names)
 
 bool origin_is_own(const char *origin, const char *fetch_site, const char *host)
 {
-    const char *rest;
-
     if (host == NULL || (fetch_site != NULL && strcmp(fetch_site, "same-origin") != 0))
         return false;
     if (origin == NULL)
         return fetch_site != NULL; /* a browser sends one of both at least; others send Origin by hand */
-    rest = strncmp(origin, "http://", 7) == 0 ? origin + 7 : strncmp(origin, "https://", 8) == 0 ? origin + 8 : NULL;
+    const char *rest = strncmp(origin, "http://", 7) == 0    ? origin + 7
+                       : strncmp(origin, "https://", 8) == 0 ? origin + 8
+                                                             : NULL;
     return rest != NULL && strcasecmp(rest, host) == 0;
 }
 

@@ -65,17 +65,15 @@ static enum status open_socket(struct serve *s, int *ret_fd, bool *ret_v6, bool 
     const char *host = s->set.bind != NULL ? s->set.bind : "127.0.0.1";
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *info = NULL;
     char port[12];
-    int failed;
-    enum status rc;
 
     snprintf(port, sizeof port, "%d", s->set.port);
-    failed = getaddrinfo(host, port, &hints, &info);
+    int failed = getaddrinfo(host, port, &hints, &info);
     if (failed != 0 || info == NULL)
         return FAIL(err, ST_USAGE, "--bind %s is no address of this machine (%s); try 127.0.0.1 or 0.0.0.0", host,
                     gai_strerror(failed));
     *ret_v6 = info->ai_family == AF_INET6;
     *ret_open = !is_usual(info->ai_addr);
-    rc = listen_at(info, host, s->set.port, ret_fd, err);
+    enum status rc = listen_at(info, host, s->set.port, ret_fd, err);
     freeaddrinfo(info);
     if (rc == ST_OK)
         s->port = port_of(*ret_fd);
@@ -108,10 +106,9 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     struct serve *s = begin(settings);
     int fd = -1;
     bool is_v6 = false, is_open = false;
-    enum status rc;
 
     *ret_serve = NULL;
-    rc = open_socket(s, &fd, &is_v6, &is_open, err);
+    enum status rc = open_socket(s, &fd, &is_v6, &is_open, err);
     THEN(rc, access_set(s, is_open, err));
     if (rc == ST_OK && pipe(s->wake) != 0)
         rc = FAIL(err, ST_IO, "no pipe for the watcher (%s)", strerror(errno));

@@ -401,7 +401,6 @@ static enum status make_answer(struct serve *s, const struct route *route, struc
     char key[TARGET_MAX_BYTES + 32];
     bool kept = cache_key(s, route, r, uri, key, sizeof key);
     struct answer *a = kept ? cache_find(&s->cache, key, r->version) : NULL;
-    enum status rc;
 
     *ret_answer = a;
     if (a != NULL)
@@ -409,7 +408,7 @@ static enum status make_answer(struct serve *s, const struct route *route, struc
     a = answer_create(MHD_HTTP_OK, route->type != NULL ? route->type : "application/json");
     STRBUF(out, SERVE_REPLY_BYTES);
     r->answer = a;
-    rc = route->run(s, r, &out, err);
+    enum status rc = route->run(s, r, &out, err);
     if (rc == ST_OK && a->bytes == NULL)
         rc = answer_finish(a, &out, err);
     if (rc != ST_OK) {
@@ -520,11 +519,10 @@ static enum MHD_Result begin_job(struct serve *s, const struct route *route, str
 static enum MHD_Result end_job(struct MHD_Connection *connection, struct exchange *x)
 {
     struct job *job = x->job;
-    enum MHD_Result result;
 
     pthread_join(job->thread, NULL);
     x->job = NULL;
-    result = send_made(connection, x->uri, job->answer, &job->err);
+    enum MHD_Result result = send_made(connection, x->uri, job->answer, &job->err);
     cJSON_Delete(job->r.body);
     target_free(&job->r.target);
     mem_free(job);
@@ -583,13 +581,12 @@ static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection
     const struct route *route = NULL;
     struct error err = {0};
     enum MHD_Result result;
-    enum status rc;
 
     if (!host_is_ours(s, header(connection, "Host")))
         return refuse(connection, MHD_HTTP_FORBIDDEN,
                       "this server does not answer under the name in the Host header; use http://localhost, or start "
                       "`trawl serve` with --host NAME");
-    rc = target_parse(&r.target, x->uri, &err);
+    enum status rc = target_parse(&r.target, x->uri, &err);
     if (rc != ST_OK)
         return refuse(connection, http_status(rc), err.text);
     if (!has_token(s, connection) && !is_open(&r)) {

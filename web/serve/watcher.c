@@ -310,11 +310,10 @@ static void advise_all(struct watch *w)
 static void set_store_error(struct watch *w, const char *text)
 {
     struct serve *s = w->s;
-    bool changed, any;
 
     pthread_rwlock_wrlock(&s->data);
-    any = s->n_studies > 0;
-    changed = strcmp(s->store_error, text) != 0;
+    bool any = s->n_studies > 0;
+    bool changed = strcmp(s->store_error, text) != 0;
     if (changed) {
         snprintf(s->store_error, sizeof s->store_error, "%s", text);
         atomic_fetch_add(&s->version, 1);

@@ -361,7 +361,6 @@ static enum status write_assets(struct site *w, struct error *err)
         const struct asset *asset = &serve_assets[i];
         bool page = strcmp(asset->name, "site.html") == 0, game = strncmp(asset->name, "games/", 6) == 0, wanted = page;
         char path[96], *text;
-        enum status rc;
         for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
             wanted = wanted || strcmp(asset->name, names[k]) == 0;
         if (!wanted && !(game && w->written.n_games > 0))
@@ -371,8 +370,8 @@ static enum status write_assets(struct site *w, struct error *err)
             return FAIL(err, ST_INTERNAL, "report: the page's %s is broken in this program; build it again",
                         asset->name);
         snprintf(path, sizeof path, "assets/%s", asset->name);
-        rc = game ? write_game(w, asset->name, text, asset->n_plain, err)
-                  : write_file(w, page ? "index.html" : path, text, asset->n_plain, err);
+        enum status rc = game ? write_game(w, asset->name, text, asset->n_plain, err)
+                              : write_file(w, page ? "index.html" : path, text, asset->n_plain, err);
         mem_free(text);
         TRY(rc);
     }

@@ -80,13 +80,12 @@ static void add_curves(struct trials *t, size_t i, const cJSON *names, bool all,
     strbuf_add(out, ",\"curves\":{");
     while (name != NULL) {
         int n = 0;
-        cJSON *answer, *curves;
         strbuf_clear(&tail);
         strbuf_addf(&tail, "/trials/%zu/curves?points=%d", i, all ? POINTS : FEW_POINTS);
         for (; all && name != NULL && n < METRICS_AT_ONCE; name = name->next, n++)
             strbuf_addf(&tail, "%s%s", n > 0 ? "," : "&metrics=", name->valuestring);
-        answer = site_json(t->w, tail.text);
-        curves = cJSON_GetObjectItem(answer, "curves");
+        cJSON *answer = site_json(t->w, tail.text);
+        cJSON *curves = cJSON_GetObjectItem(answer, "curves");
         if (curves != NULL && curves->child != NULL) {
             char *text = json_print(curves, false);
             strbuf_add(out, begin);
@@ -125,11 +124,10 @@ static bool write_play(struct trials *t, size_t i, char reason[ERROR_TEXT_MAX])
 {
     struct error err = {0};
     char name[64];
-    enum status rc;
     STRBUF(out, SITE_MAX_BYTES);
 
     snprintf(name, sizeof name, "%s/play/%zu", t->w->folder, i);
-    rc = play_record(t->w->serve, t->w->study, (int64_t)i, FRAMES, &out, &err);
+    enum status rc = play_record(t->w->serve, t->w->study, (int64_t)i, FRAMES, &out, &err);
     THEN(rc, strbuf_status(&out, "what a policy played", &err));
     THEN(rc, site_data(t->w, name, out.text, &err));
     t->w->written.n_games += rc == ST_OK;
@@ -195,13 +193,12 @@ enum status site_trials(struct site *w, const cJSON *study, const cJSON *front, 
 {
     struct trials t = {.w = w};
     int64_t n = 0;
-    enum status rc;
 
     (void)json_get_i64(study, "trials", &n);
     t.n = (size_t)n;
     t.special = mem_array(t.n + 1, sizeof *t.special);
     mark_special(&t, study, front);
-    rc = write_chunks(&t, err);
+    enum status rc = write_chunks(&t, err);
     cJSON_Delete(t.first);
     mem_free(t.special);
     return rc;

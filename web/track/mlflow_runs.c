@@ -242,11 +242,10 @@ static bool find_or_make(struct mlflow *m, const char *key, const char *name, in
                          char ret_id[MLFLOW_ID_MAX], char *ret_root, size_t root_size, struct track_reply *reply)
 {
     struct track_reply step = {.verdict = TRACK_DONE};
-    const cJSON *info;
 
     if (!mlflow_ensure_experiment(m, reply))
         return false;
-    info = search_run(m, key, &step);
+    const cJSON *info = search_run(m, key, &step);
     if (!mlflow_add(reply, &step))
         return false;
     if (info == NULL) {

@@ -116,7 +116,6 @@ enum status mlflow_settings_read(const struct track_settings *track, const char 
     const char *timeout = track_env("MLFLOW_HTTP_REQUEST_TIMEOUT"), *ca = track_env("MLFLOW_TRACKING_SERVER_CERT_PATH"),
                *cert = track_env("MLFLOW_TRACKING_CLIENT_CERT_PATH"), *origin;
     char user[TRACK_SECRET_MAX], password[TRACK_SECRET_MAX];
-    enum status rc;
 
     *s = (struct mlflow_settings){.timeout_s = 30};
     if (is_true(track_env("MLFLOW_TRACKING_AWS_SIGV4")))
@@ -125,11 +124,11 @@ enum status mlflow_settings_read(const struct track_settings *track, const char 
     if (timeout != NULL && (!num_parse_f64(timeout, &s->timeout_s) || s->timeout_s <= 0))
         return FAIL(err, ST_CONFIG, "MLFLOW_HTTP_REQUEST_TIMEOUT is '%.40s', seconds are needed", timeout);
     s->insecure = is_true(track_env("MLFLOW_TRACKING_INSECURE_TLS"));
-    rc = copy(s->ca_file, sizeof s->ca_file,
-              track->ca_file[0] != '\0' ? track->ca_file
-              : ca != NULL              ? ca
-                                        : "",
-              "MLFLOW_TRACKING_SERVER_CERT_PATH", err);
+    enum status rc = copy(s->ca_file, sizeof s->ca_file,
+                          track->ca_file[0] != '\0' ? track->ca_file
+                          : ca != NULL              ? ca
+                                                    : "",
+                          "MLFLOW_TRACKING_SERVER_CERT_PATH", err);
     THEN(rc, copy(s->client_cert, sizeof s->client_cert,
                   track->client_cert[0] != '\0' ? track->client_cert
                   : cert != NULL                ? cert

@@ -18,12 +18,10 @@ const struct tracker_ops *track_find(const char *name)
 
 bool track_next_word(const char **at, char *ret_word, size_t size)
 {
-    size_t n;
-
     *at += strspn(*at, ", \t");
     if (**at == '\0')
         return false;
-    n = strcspn(*at, ",");
+    size_t n = strcspn(*at, ",");
     snprintf(ret_word, size, "%.*s", (int)n, *at);
     *at += n;
     for (n = strlen(ret_word); n > 0 && strchr(" \t", ret_word[n - 1]) != NULL;)

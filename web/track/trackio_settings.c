@@ -47,7 +47,6 @@ static enum status read_address(struct trackio_settings *t, const struct track_s
     const char *from = track->trackio_url[0] != '\0' ? track->trackio_url : track_env("TRACKIO_SERVER_URL");
     const char *token = track_env("TRACKIO_WRITE_TOKEN"), *space = track_env("TRACKIO_SPACE_ID");
     char url[OPT_STR_MAX + TRACK_SECRET_MAX];
-    enum status rc;
 
     if (from == NULL && space != NULL)
         return read_space(t, space, err);
@@ -58,7 +57,7 @@ static enum status read_address(struct trackio_settings *t, const struct track_s
     if (strlen(from) >= sizeof url)
         return FAIL(err, ST_CONFIG, "trackio: %s is too long", origin);
     snprintf(url, sizeof url, "%s", from);
-    rc = take_token(url, origin, t->token, sizeof t->token, err);
+    enum status rc = take_token(url, origin, t->token, sizeof t->token, err);
     if (rc == ST_OK && http_url_has_secret(url))
         rc = FAIL(err, ST_CONFIG, "trackio: %s holds a login; the token belongs into TRACKIO_WRITE_TOKEN", origin);
     THEN(rc, http_url_check(url, origin, t->url, sizeof t->url, err));

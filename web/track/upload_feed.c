@@ -97,10 +97,8 @@ static void set_asking(struct feeder *f, bool asking)
 
 static void count(struct feeder *f, int64_t sent, int64_t skipped, int64_t refused_runs)
 {
-    bool first;
-
     pthread_mutex_lock(&f->uploader->lock);
-    first = skipped > 0 && f->counts.skipped == 0;
+    bool first = skipped > 0 && f->counts.skipped == 0;
     f->counts.sent += sent;
     f->counts.skipped += skipped;
     f->counts.refused_runs += refused_runs;

@@ -94,9 +94,8 @@ enum status uploader_check(const struct track_settings *settings, const char *st
                                         .cancel = &cancel,
                                         .ret_mode = &mode};
         void *self = NULL;
-        enum status rc;
         TRY(ops->open(&self, &open, err));
-        rc = settings->strict && mode == TRACK_ONLINE ? log_in(ops, self, &cancel, err) : ST_OK;
+        enum status rc = settings->strict && mode == TRACK_ONLINE ? log_in(ops, self, &cancel, err) : ST_OK;
         ops->close(self);
         TRY(rc);
     }
@@ -122,13 +121,12 @@ enum status uploader_create(struct uploader **ret_uploader, const struct uploade
     struct uploader *up = mem_alloc(sizeof *up);
     struct store *store = NULL;
     char name[64];
-    enum status rc;
 
     *ret_uploader = NULL;
     pthread_mutex_init(&up->lock, NULL);
     clock_cond_init(&up->changed);
     copy_options(up, options);
-    rc = store_open_second(&store, up->store_path, err);
+    enum status rc = store_open_second(&store, up->store_path, err);
     for (const char *at = options->settings->trackers; rc == ST_OK && track_next_word(&at, name, sizeof name);)
         rc = add_tracker(up, store, name, err);
     store_close(store);

@@ -60,7 +60,6 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
 {
     char url[OPT_STR_MAX + 16];
     cJSON *body = cJSON_CreateObject();
-    const cJSON *data, *errors;
 
     json_add_str(body, "query", query);
     json_add_str(body, "operationName", operation);
@@ -74,8 +73,8 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
     }
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    data = track_get(w->c.reply.json, "data");
-    errors = track_get(w->c.reply.json, "errors");
+    const cJSON *data = track_get(w->c.reply.json, "data");
+    const cJSON *errors = track_get(w->c.reply.json, "errors");
     if (cJSON_IsObject(data) && (!cJSON_IsArray(errors) || cJSON_GetArraySize(errors) == 0 || data->child != NULL))
         return data;
     const char *why = json_get_str(cJSON_GetArrayItem(errors, 0), "message");
@@ -234,7 +233,6 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
     bool good = row->type == TRACK_ROW_STUDY_END || (state != NULL && strcmp(state, "done") == 0) ||
                 (state != NULL && strcmp(state, "stopped") == 0);
     struct chunk c;
-    cJSON *body;
     char key[32];
 
     *reply = (struct track_reply){.verdict = TRACK_DONE};
@@ -252,7 +250,7 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
     chunk_free(&c);
     if (reply->verdict != TRACK_DONE)
         return;
-    body = cJSON_CreateObject();
+    cJSON *body = cJSON_CreateObject();
     json_add_bool(body, "complete", true);
     json_add_i64(body, "exitcode", good ? 0 : 1);
     wandb_stream(w, run, body, reply);
@@ -355,7 +353,6 @@ static void wandb_login(void *self, struct track_reply *ret_reply)
 {
     struct wandb *w = self;
     const cJSON *data = wandb_graphql(w, "Viewer", query_viewer, cJSON_CreateObject(), ret_reply), *viewer;
-    const char *entity;
 
     if (data == NULL)
         return;
@@ -366,7 +363,7 @@ static void wandb_login(void *self, struct track_reply *ret_reply)
         explain(w, ret_reply);
         return;
     }
-    entity = json_get_str(viewer, "entity");
+    const char *entity = json_get_str(viewer, "entity");
     if (w->entity[0] == '\0' && entity != NULL)
         snprintf(w->entity, sizeof w->entity, "%s", entity);
     if (w->c.single)

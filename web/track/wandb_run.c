@@ -191,16 +191,15 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
     const char *id = w->settings.run_id;
     cJSON *v = cJSON_CreateObject();
     int64_t lines = 0, events = 0, step = 0;
-    const cJSON *data, *bucket;
 
     json_add_str(v, "project", w->settings.project);
     json_add_str(v, "entity", w->entity);
     json_add_str(v, "name", id);
     track_state_set(run, "id", id);
-    data = wandb_graphql(w, "RunResumeStatus", query_resume, v, reply);
+    const cJSON *data = wandb_graphql(w, "RunResumeStatus", query_resume, v, reply);
     if (data == NULL)
         return false;
-    bucket = track_get(track_get(data, "model"), "bucket");
+    const cJSON *bucket = track_get(track_get(data, "model"), "bucket");
     if (!cJSON_IsObject(bucket) && w->settings.resume == WANDB_RESUME_MUST) {
         track_refuse(reply, TRACK_RUN_REFUSED, "there is no run %s in %s/%s (WANDB_RUN_ID), and WANDB_RESUME is must",
                      id, w->entity, w->settings.project);
@@ -228,17 +227,15 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
 void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
 {
     bool is_new = track_get(run->state, "lines") == NULL;
-    const cJSON *answer;
     int64_t lines = 0;
-    cJSON *v;
 
     if (is_new && w->c.single && w->settings.run_id[0] != '\0' && !continue_run(w, run, reply))
         return;
-    v = run_variables(w, run, row);
+    cJSON *v = run_variables(w, run, row);
     track_state_set(run, "shown", json_get_str(v, "displayName")); /* for a server that forgets the run */
     if (json_get_str(v, "groupName") != NULL)
         track_state_set(run, "group", json_get_str(v, "groupName"));
-    answer = upsert(w, run, v, reply);
+    const cJSON *answer = upsert(w, run, v, reply);
     if (answer == NULL)
         return;
     if (track_get(run->state, "lines") == NULL) {
@@ -257,7 +254,6 @@ void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_
 void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply)
 {
     const char *shown = json_get_str(run->state, "shown"), *group = json_get_str(run->state, "group");
-    cJSON *v;
 
     if (track_get(run->state, "remade") != NULL) { /* it did not help */
         reply->verdict = TRACK_RUN_REFUSED;
@@ -267,7 +263,7 @@ void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply
         "wandb: the server does not know run %s any more (another database?); it is made again and gets later rows, "
         "continuing",
         wandb_run_id(run));
-    v = cJSON_CreateObject();
+    cJSON *v = cJSON_CreateObject();
     json_add_str(v, "name", wandb_run_id(run));
     json_add_str(v, "project", w->settings.project);
     json_add_str(v, "entity", json_get_str(run->state, "entity"));

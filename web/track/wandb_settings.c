@@ -57,7 +57,6 @@ static enum status read_urls(const struct track_settings *track, struct wandb_se
     char url[OPT_STR_MAX];
     const char *origin = find(track->wandb_url, "track.wandb_url", "WANDB_BASE_URL", "base_url", url, sizeof url);
     const char *host, *app = track_env("WANDB_APP_URL");
-    size_t n;
 
     if (origin == NULL)
         snprintf(url, sizeof url, PUBLIC_URL);
@@ -66,7 +65,7 @@ static enum status read_urls(const struct track_settings *track, struct wandb_se
                     origin != NULL ? origin : "the address");
     TRY(http_url_check(url, origin != NULL ? origin : "W&B", s->base_url, sizeof s->base_url, err));
     host = strstr(s->base_url, "://") + 3;
-    n = strcspn(host, ":/");
+    size_t n = strcspn(host, ":/");
     if (n > 9 && strncasecmp(host + n - 9, ".wandb.ai", 9) == 0) {
         if (strncasecmp(s->base_url, "https://", 8) != 0 || strncasecmp(host, "api.", 4) != 0)
             return FAIL(err, ST_CONFIG, "%s is %s; W&B's own address begins with https://api.", origin, s->base_url);

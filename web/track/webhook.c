@@ -35,7 +35,6 @@ static void sign(const struct webhook *w, char *ret_header, size_t size)
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int n_digest = 0;
     int64_t now_s = clock_utc_ms() / 1000;
-    size_t at;
     STRBUF(text, w->c.body.len + 64);
 
     strbuf_addf(&text, "%lld.", (long long)now_s);
@@ -43,7 +42,7 @@ static void sign(const struct webhook *w, char *ret_header, size_t size)
     if (HMAC(EVP_sha256(), w->secret, (int)strlen(w->secret), (const unsigned char *)text.text, text.len, digest,
              &n_digest) == NULL)
         mem_refused(0); /* its only failure */
-    at = (size_t)snprintf(ret_header, size, "X-Trawl-Signature: t=%lld,v1=", (long long)now_s);
+    size_t at = (size_t)snprintf(ret_header, size, "X-Trawl-Signature: t=%lld,v1=", (long long)now_s);
     for (unsigned int i = 0; i < n_digest && at + 2 < size; i++)
         at += (size_t)snprintf(ret_header + at, size - at, "%02x", digest[i]);
 }

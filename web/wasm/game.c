@@ -109,7 +109,6 @@ static void observe(void)
 EXPORT("game_open")
 int game_open(const void *own_settings, const void *file, size_t n_file, uint32_t seed)
 {
-    size_t n, agents;
     struct rng root = {seed, 0};
 
     memcpy(&settings, own_settings, sizeof settings);
@@ -117,8 +116,8 @@ int game_open(const void *own_settings, const void *file, size_t n_file, uint32_
         return 1;
     if (policy.obs_size != (size_t)shape.obs_size || policy.n_heads != (size_t)shape.n_heads)
         return 2; /* a stack of frames: not played here */
-    agents = (size_t)shape.n_agents;
-    n = agents * (size_t)shape.obs_size;
+    size_t agents = (size_t)shape.n_agents;
+    size_t n = agents * (size_t)shape.obs_size;
     obs = calloc(n, sizeof *obs);
     bytes = calloc(n, 1);
     state = calloc(agents * policy.state_size + 1, sizeof *state);

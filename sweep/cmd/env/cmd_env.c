@@ -34,7 +34,6 @@ static enum status env_describe_command(int argc, char **argv, struct error *err
 {
     const char *hex = NULL;
     FILE *out;
-    enum status rc;
     const struct cli_opt opts[] = {
         {"settings", 0, CLI_TEXT, &hex, "HEX",
          "the shape under these settings: the bytes of its struct, two digits each"},
@@ -53,7 +52,7 @@ static enum status env_describe_command(int argc, char **argv, struct error *err
 
     CLI_PARSE(cli, words);
     TRY(env_keep_stdout(&out, err));
-    rc = describe(words.v[0], hex, out, err);
+    enum status rc = describe(words.v[0], hex, out, err);
     if (fclose(out) != 0 && rc == ST_OK)
         rc = FAIL(err, ST_IO, "env describe: the answer could not be written");
     return rc;

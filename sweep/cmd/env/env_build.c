@@ -54,13 +54,11 @@ static enum status find_source(struct build *b, const char *path, struct error *
 {
     char binding[PATH_MAX + 16], header[PATH_MAX + ENV_LIBRARY_NAME_MAX + 8];
     struct stat st;
-    const char *base;
-    size_t n;
 
     if (realpath(path, b->source) == NULL || stat(b->source, &st) != 0)
         return FAIL(err, ST_NOTFOUND, "env build: %s: %s", path, strerror(errno));
-    base = strrchr(b->source, '/') + 1;
-    n = strcspn(base, ".");
+    const char *base = strrchr(b->source, '/') + 1;
+    size_t n = strcspn(base, ".");
     if (n == 0 || n > ENV_LIBRARY_NAME_MAX)
         return FAIL(err, ST_USAGE, "env build: the game would be named '%.*s'; a name has 1 to %d characters", (int)n,
                     base, ENV_LIBRARY_NAME_MAX);
@@ -222,13 +220,12 @@ static enum status compile_device(struct build *b, struct error *err)
 {
     const bool insists = strcmp(b->gpu, "yes") == 0;
     struct error why = {0};
-    enum status rc;
 
     if (strcmp(b->gpu, "no") == 0 || (b->kind != SOURCE_HEADER && !insists))
         return ST_OK;
     if (b->kind != SOURCE_HEADER)
         return FAIL(err, ST_USAGE, "env build: --gpu yes is for a header of the form of `trawl env new`, alone");
-    rc = env_nvcc_find(b->nvcc, &why);
+    enum status rc = env_nvcc_find(b->nvcc, &why);
     if (rc != ST_OK) {
         b->nvcc[0] = '\0';
         return insists ? FAIL(err, rc, "env build: --gpu yes: %s", why.text) : ST_OK;
@@ -248,7 +245,6 @@ static enum status compile(struct build *b, struct error *err)
 {
     char temporary[PATH_MAX], object[PATH_MAX + 16];
     struct compiler args = {.n = 0};
-    enum status rc;
 
     TRY(compile_device(b, err));
     snprintf(temporary, sizeof temporary, "%s.tmp.%d", b->out, (int)getpid());
@@ -257,7 +253,7 @@ static enum status compile(struct build *b, struct error *err)
         fill_rust_args(b, temporary, &args);
     else
         fill_args(b, b->nvcc[0] != '\0' ? object : temporary, b->nvcc[0] != '\0', &args);
-    rc = compiler_run(&args, NULL, err);
+    enum status rc = compiler_run(&args, NULL, err);
     compiler_free(&args);
     if (rc == ST_OK && b->nvcc[0] != '\0')
         rc = env_nvcc_link(b->nvcc, b->folder, temporary, b->flags, err);
@@ -273,12 +269,11 @@ static enum status compile(struct build *b, struct error *err)
 static enum status build(struct build *b, struct error *err)
 {
     const char *tmp = getenv("TMPDIR");
-    enum status rc;
 
     snprintf(b->folder, sizeof b->folder, "%s/trawl-env-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (mkdtemp(b->folder) == NULL)
         return FAIL(err, ST_IO, "env build: no temporary folder %s: %s; set TMPDIR", b->folder, strerror(errno));
-    rc = write_headers(b->folder, err);
+    enum status rc = write_headers(b->folder, err);
     if (rc == ST_OK && has_glue(b))
         rc = write_glue(b, err);
     if (rc == ST_OK && is_puffers(b))

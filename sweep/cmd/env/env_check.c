@@ -184,7 +184,6 @@ static bool check_saved(struct check *c)
 {
     struct env_side a = {0}, b = {0};
     struct rng rng = rng_seed((uint64_t)c->seed + 2);
-    const char *differs;
     bool ok = env_side_open(&a, c->def, c->settings, CHECK_ENVS, 4, 4) &&
               env_side_open(&b, c->def, c->settings, CHECK_ENVS, 5, 5);
 
@@ -205,7 +204,7 @@ static bool check_saved(struct check *c)
     env_batch_save(a.batch, bytes);
     env_batch_load(b.batch, bytes);
     env_batch_observe(b.batch, NULL, b.obs, b.mask);
-    differs = memcmp(a.obs, b.obs, a.obs_bytes) != 0 ? "observations" : NULL;
+    const char *differs = memcmp(a.obs, b.obs, a.obs_bytes) != 0 ? "observations" : NULL;
     begin(c);
     for (int64_t t = 0; differs == NULL && more(c, t); t++) {
         env_side_random(&a, &rng);
@@ -233,11 +232,10 @@ static bool check_speed(struct check *c)
     double begun, spent = 0.0;
     int64_t steps = 0;
     bool failed = false;
-    size_t n;
 
     if (env_def_check(c->def, c->settings, 1, &shape, NULL) != ST_OK)
         return false;
-    n = (size_t)(SPEED_AGENTS / shape.n_agents > 0 ? SPEED_AGENTS / shape.n_agents : 1);
+    size_t n = (size_t)(SPEED_AGENTS / shape.n_agents > 0 ? SPEED_AGENTS / shape.n_agents : 1);
     if (!env_side_open(&s, c->def, c->settings, n, 6, 6))
         return false;
     env_side_reset(&s, NULL);
@@ -351,11 +349,10 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
 {
     bool inherited = guard_has_children();
     enum status rc;
-    pid_t pid;
 
     fflush(stdout);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what the game starts: nothing of it stays */
-    pid = fork();
+    pid_t pid = fork();
     if (pid < 0)
         return FAIL(err, ST_IO, "env check: no process for it: %s", strerror(errno));
     if (pid == 0) {
@@ -398,10 +395,8 @@ enum status env_check(int argc, char **argv, struct error *err)
         CLI_WORDS(1, 1, "a game's name, or the path of its library"),
     };
 
-    enum status rc;
-
     c.config = config_create();
-    rc = config_take_args(c.config, &argc, argv, err);
+    enum status rc = config_take_args(c.config, &argc, argv, err);
     THEN(rc, cli_parse(&cli, argc, argv, &words, err));
     if (rc == ST_OK && !words.help && (c.steps < 1 || c.seconds < 1))
         rc = FAIL(err, ST_USAGE, "env check: --steps and --seconds are at least 1");

@@ -168,8 +168,6 @@ static enum status time_steps(struct kern *kern, const struct env_def *def, cons
     struct gpu_side s = {0};
     struct env_side host;
     struct env_shape shape;
-    enum status rc;
-    double begun;
 
     TRY(env_def_check(def, settings, 1, &shape, err));
     const size_t n = (size_t)(SPEED_AGENTS / shape.n_agents > 0 ? SPEED_AGENTS / shape.n_agents : 1);
@@ -177,7 +175,7 @@ static enum status time_steps(struct kern *kern, const struct env_def *def, cons
         return FAIL(err, ST_NOMEM, "no batch of %zu instances", n);
     env_side_reset(&host, NULL); /* for its masks */
     env_side_random(&host, rng);
-    rc = side_open(&s, kern, def, settings, n, 1, err);
+    enum status rc = side_open(&s, kern, def, settings, n, 1, err);
     THEN(rc, side_act(&s, &host, err));
     if (rc == ST_OK) {
         kern_ops(kern)->env_reset(kern, s.env, s.io.obs, s.io.mask);
@@ -185,7 +183,7 @@ static enum status time_steps(struct kern *kern, const struct env_def *def, cons
             kern_env_step(kern, s.env, &s.io);
         rc = kern_sync(kern, err);
     }
-    begun = clock_mono_s();
+    double begun = clock_mono_s();
     for (int i = 0; rc == ST_OK && i < SPEED_STEPS; i++)
         kern_env_step(kern, s.env, &s.io);
     THEN(rc, kern_sync(kern, err));
@@ -217,7 +215,6 @@ bool env_check_gpu(const struct env_def *def, const void *settings, int64_t step
     char reason[256];
     size_t n = PLAYED_ENVS;
     int64_t t = 0;
-    enum status rc;
 
     if (!has_device_code(def))
         return true;
@@ -226,7 +223,7 @@ bool env_check_gpu(const struct env_def *def, const void *settings, int64_t step
             printf("note   its GPU code was not played: %s\n", reason);
         return true;
     }
-    rc = env_def_check(def, settings, 1, &shape, &err);
+    enum status rc = env_def_check(def, settings, 1, &shape, &err);
     if (rc == ST_OK && shape.n_floats > 0) /* the host steps it, and the GPU gets numbers alone */
         return true;
     while (rc == ST_OK && n > 1 && n * (size_t)shape.n_agents > PLAYED_AGENTS)

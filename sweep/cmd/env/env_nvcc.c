@@ -41,10 +41,9 @@ enum status env_nvcc_find(char ret_path[PATH_MAX], struct error *err)
 static enum status run(struct compiler *c, const char *folder, struct error *err)
 {
     char log[PATH_MAX + 32];
-    enum status rc;
 
     snprintf(log, sizeof log, "%s/nvcc.log", folder);
-    rc = compiler_run(c, log, err);
+    enum status rc = compiler_run(c, log, err);
     compiler_free(c);
     return rc;
 }

@@ -57,12 +57,11 @@ static enum status play(const char *checkpoint, int64_t seed, bool greedy, FILE 
     struct trial trial = {.number = 0};
     struct policy_play *game = NULL;
     MEM_LOCAL char *config = NULL;
-    enum status rc;
 
     TRY(checkpoint_read_config(checkpoint, &config, err));
     trial.config = config;
     env_libraries_run();
-    rc = policy_play_open(&game, &trial, checkpoint, seed, greedy, err);
+    enum status rc = policy_play_open(&game, &trial, checkpoint, seed, greedy, err);
     THEN(rc, serve_lines(game, out, err));
     policy_play_close(game);
     return rc;

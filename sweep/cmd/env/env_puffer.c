@@ -56,7 +56,6 @@ static void find_options(const char *text, struct options *options)
 {
     for (const char *at = text; (at = strstr(at, "kwargs")) != NULL;) {
         const char *from = at, *call, *key = at += strlen("kwargs");
-        size_t i;
         while (from > text && is_word(from[-1]))
             from--;
         call = from;
@@ -65,7 +64,7 @@ static void find_options(const char *text, struct options *options)
         key += strspn(key, ", \n\t");
         if (*key != '"' || key == at || call == from || strncmp(from, "vec", 3) == 0 || is_call(text, "dict_set", call))
             continue;
-        i = add_option(options, key + 1, strcspn(key + 1, "\""));
+        size_t i = add_option(options, key + 1, strcspn(key + 1, "\""));
         if (i < OPTIONS_MAX && is_call(text, "dict_get_str", call))
             options->is_text[i] = true;
         else if (i < OPTIONS_MAX && !is_call(text, "dict_get", call))

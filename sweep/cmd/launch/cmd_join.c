@@ -47,10 +47,8 @@ static enum status find_gpus(struct join_cmd *c, int *ret_n, struct error *err)
 /* The first host's config, without the policy that it begins from: that comes with its bytes. */
 static enum status read_config(const char *text, struct setup **ret_setup, struct error *err)
 {
-    enum status rc;
-
     TRY(setup_create(ret_setup, err));
-    rc = config_load_text((*ret_setup)->config, "the first host's config", text, err);
+    enum status rc = config_load_text((*ret_setup)->config, "the first host's config", text, err);
     THEN(rc, config_set((*ret_setup)->config, CONFIG_COMMAND, "train.from_policy", "", "join", err));
     return rc == ST_OK ? setup_finish(*ret_setup, err) : rc;
 }
@@ -89,12 +87,11 @@ static enum status run(struct join_cmd *c, const char *where, struct error *err)
     struct train_part part;
     bool trained = false;
     char *config = NULL;
-    enum status rc;
     int n_gpus;
 
     TRY(find_gpus(c, &n_gpus, err));
     signals_catch();
-    rc = train_hosts_join(&c->hosts, where, program_text, n_gpus, c->patience_s, err);
+    enum status rc = train_hosts_join(&c->hosts, where, program_text, n_gpus, c->patience_s, err);
     if ((rc == ST_IO || rc == ST_BUSY) && c->if_wanted) {
         error_clear(err);
         return ST_OK;
@@ -177,11 +174,10 @@ static bool serve_node(const struct join_cmd *c, struct avoided *avoided, const 
     struct avoided *a = find_avoided(avoided, where);
     bool again = strcmp(a->where, where) == 0;
     double begun_s = clock_mono_s();
-    int code;
 
     if (again && begun_s < a->until_s)
         return false;
-    code = try_node(c, where);
+    int code = try_node(c, where);
     if (code == 0) {
         if (again)
             *a = (struct avoided){0};

@@ -316,7 +316,6 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
 {
     struct lane_pool *pool = mem_alloc(sizeof *pool);
     int in_fd = -1, out_fd = -1;
-    enum status rc;
 
     signal(SIGINT, SIG_IGN); /* these reach the whole group or job; the controller decides what becomes of the trials */
     signal(SIGHUP, SIG_IGN);
@@ -324,8 +323,8 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0); /* the last lines of a game that crashes are in the log */
-    rc = argc == 2 && strcmp(argv[1], "--stdio") == 0 ? take_stdio(pool, &in_fd, &out_fd, err)
-                                                      : take_socket(&in_fd, &out_fd, err);
+    enum status rc = argc == 2 && strcmp(argv[1], "--stdio") == 0 ? take_stdio(pool, &in_fd, &out_fd, err)
+                                                                  : take_socket(&in_fd, &out_fd, err);
     if (rc != ST_OK) {
         mem_free(pool);
         return rc;

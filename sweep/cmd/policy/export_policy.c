@@ -110,14 +110,13 @@ enum status export_policy(const char *checkpoint, const char *format, const char
 {
     struct checkpoint_player p = {0};
     enum policy_form form;
-    enum status rc;
 
     TRY(find_form(format, path, &form, err));
     if (path != NULL)
         TRY(check_output(path, OUTPUT_OTHER, &checkpoint, 1, err));
     if (samples != NULL)
         TRY(check_output(samples, OUTPUT_OTHER, (const char *const[]){checkpoint, path}, 2, err));
-    rc = open_player(&p, checkpoint, err);
+    enum status rc = open_player(&p, checkpoint, err);
     THEN(rc, write_policy(&p, form, checkpoint, path, err));
     if (rc == ST_OK && samples != NULL)
         rc = write_samples(&p, samples, err);

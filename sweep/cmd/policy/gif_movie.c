@@ -90,14 +90,13 @@ static long distance(uint32_t a, uint32_t b)
 static ColorMapObject *make_palette(struct gif_movie *g, const uint32_t *pixels, struct part part)
 {
     int n, size = 2;
-    ColorMapObject *map;
 
     count_colours(g, pixels, part);
     qsort_r(g->used, (size_t)g->n_used, sizeof *g->used, more_pixels, g->bins);
     n = g->n_used < PALETTE ? g->n_used : PALETTE;
     while (size < n)
         size *= 2;
-    map = GifMakeMapObject(size, NULL);
+    ColorMapObject *map = GifMakeMapObject(size, NULL);
     if (map == NULL)
         mem_refused(0);
     for (int i = 0; i < g->n_used; i++) {

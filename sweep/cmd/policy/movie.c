@@ -83,14 +83,13 @@ static enum status start_ffmpeg(struct movie *m, int width, int height, struct e
 enum status movie_create(struct movie **ret_movie, const char *path, int width, int height, struct error *err)
 {
     struct movie *m = mem_alloc(sizeof *m);
-    enum status rc;
 
     m->path = path;
     m->pipe = -1;
     m->frame_bytes = (size_t)width * (size_t)height * sizeof(uint32_t);
     strbuf_init(&m->bytes, GIF_MAX_BYTES);
-    rc = word_ends_in(path, ".gif") ? gif_movie_create(&m->gif, &m->bytes, width, height, MOVIE_FPS, err)
-                                    : start_ffmpeg(m, width, height, err);
+    enum status rc = word_ends_in(path, ".gif") ? gif_movie_create(&m->gif, &m->bytes, width, height, MOVIE_FPS, err)
+                                                : start_ffmpeg(m, width, height, err);
     if (rc != ST_OK) {
         movie_destroy(m);
         return rc;

@@ -64,10 +64,9 @@ static enum status play(struct video *v, struct error *err)
     struct player_frame frame = {.ended = false};
     struct env_shape shape = {0};
     int64_t i, left;
-    bool alone;
 
     TRY(env_def_check(v->env, v->setup->env_settings, 1, &shape, err));
-    alone = shape.agents_end && shape.n_agents > 1;
+    bool alone = shape.agents_end && shape.n_agents > 1;
     left = alone ? shape.n_agents : 1;
     TRY(draw(v, err));
     TRY(add_frame(v, err));
@@ -131,11 +130,10 @@ enum status video_make(const char *checkpoint, const struct video_settings *sett
                        struct error *err)
 {
     struct video v = {.set = settings, .setup = setup};
-    enum status rc;
 
     if (settings->path == NULL)
         return ST_OK;
-    rc = open_player(&v, checkpoint, err);
+    enum status rc = open_player(&v, checkpoint, err);
     THEN(rc, play(&v, err));
     movie_destroy(v.movie);
     raster_destroy(v.raster);

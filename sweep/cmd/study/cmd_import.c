@@ -334,13 +334,12 @@ enum status cmd_import(int argc, char **argv, struct error *err)
         CLI_OPTS(opts),
         CLI_WORDS(1, 1, "a file or a folder"),
     };
-    enum status rc;
 
     CLI_PARSE(cli, words);
     c.path = words.v[0];
     if (c.study == NULL)
         return FAIL(err, ST_USAGE, "import: into which study? --study NAME");
-    rc = import_file_read(c.path, c.from, &c.file, err);
+    enum status rc = import_file_read(c.path, c.from, &c.file, err);
     THEN(rc, check_is_another(&c, err));
     THEN(rc, ensure_study(&c, err));
     THEN(rc, make_bodies(&c, err));

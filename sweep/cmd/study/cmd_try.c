@@ -126,13 +126,12 @@ static enum status complete(const char *store_path, const char *study, int64_t t
     STUDY_VIEW(v);
     struct gp_picked picked;
     char rule[40] = "best";
-    bool has_base;
 
     TRY(study_view_open(store_path, study, v, err));
     TRY(study_view_advise(v, err));
     if (trial >= 0)
         snprintf(rule, sizeof rule, "trial=%lld", (long long)trial);
-    has_base = trial >= 0 || study_view_best_run(v) < v->n;
+    bool has_base = trial >= 0 || study_view_best_run(v) < v->n;
     JSON_LOCAL cJSON *given = cJSON_Duplicate(params, true);
     if (has_base) {
         TRY(export_pick(v, rule, &picked, err));

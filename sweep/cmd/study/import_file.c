@@ -59,7 +59,6 @@ static enum status read_store(const char *path, const char *from, struct import_
 /* A line of JSON lines: the study's description, or a trial's row. Takes json. */
 static bool take_line(cJSON *json, struct import_file *ret)
 {
-    cJSON *study;
     bool is_object = cJSON_IsObject(json);
 
     if (puffer_is_log(json)) {
@@ -67,7 +66,7 @@ static bool take_line(cJSON *json, struct import_file *ret)
         cJSON_Delete(json);
         return true;
     }
-    study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
+    cJSON *study = cJSON_DetachItemFromObjectCaseSensitive(json, "study");
     if (cJSON_IsObject(study) && ret->study == NULL) {
         ret->study = study;
         cJSON_Delete(json);

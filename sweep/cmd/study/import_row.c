@@ -359,8 +359,6 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
 {
     const char *word = NULL, *reason = import_row_text(row, "reason");
     char why[96];
-    cJSON *body;
-    enum status rc;
 
     *ret_body = NULL;
     TRY(state(row, &word, err));
@@ -370,9 +368,9 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
         word = "failed";
         reason = "its score is no finite number, or too large";
     }
-    body = cJSON_CreateObject();
+    cJSON *body = cJSON_CreateObject();
     json_add_str(body, "state", word);
-    rc = add_params(v, row, body, err);
+    enum status rc = add_params(v, row, body, err);
     THEN(rc, add_results(v, row, columns, strcmp(word, "done") == 0, body, err));
     if (rc != ST_OK) {
         cJSON_Delete(body);

@@ -38,7 +38,6 @@ static enum status ask_once(const char *store_path, enum ask_verb verb, const ch
     cJSON *request = cJSON_CreateObject(), *answer = NULL;
     struct error why = {0};
     bool reached = false;
-    enum status rc;
 
     json_add_str(request, "command", ASK_COMMAND);
     json_add_str(request, "verb", ask_forms[verb].verb);
@@ -46,7 +45,7 @@ static enum status ask_once(const char *store_path, enum ask_verb verb, const ch
     if (trial >= 0)
         json_add_i64(request, "trial", trial);
     json_add(request, "body", cJSON_Duplicate(body, true));
-    rc = control_call(store_path, request, &answer, &reached, &why);
+    enum status rc = control_call(store_path, request, &answer, &reached, &why);
     if (rc == ST_NOTFOUND && !reached)
         return no_controller(store_path, verb, study, ret_answer, err);
     if (rc != ST_OK)

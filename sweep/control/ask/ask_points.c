@@ -121,9 +121,8 @@ static enum status check_legal(const struct sched_study *ss, const double *x, st
 {
     struct trial_check *check = trial_check_create(ss->setup, &ss->view.search); /* the study's is the proposer's */
     struct error why = {0};
-    enum status rc;
 
-    rc = trial_check_point(check, x, &why);
+    enum status rc = trial_check_point(check, x, &why);
     trial_check_destroy(check);
     return rc == ST_OK ? ST_OK : FAIL(err, ST_USAGE, "params: no trial can have these values: %s", why.text);
 }
@@ -156,10 +155,9 @@ enum status ask_points_queue(struct store *store, const char *study, const cJSON
 {
     struct sched_study *ss = NULL;
     double x[SPACE_MAX_DIM];
-    enum status rc;
 
     TRY(sched_study_open(&ss, store, study, err));
-    rc = read_params(&ss->view.search, params, false, x, err);
+    enum status rc = read_params(&ss->view.search, params, false, x, err);
     THEN(rc, check_legal(ss, x, err));
     THEN(rc, sched_study_queue(ss, x, ENQUEUED_ORIGIN, NAN, err));
     if (rc == ST_OK)
@@ -273,7 +271,6 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     size_t env;
     int64_t seed = 0;
     struct error why = {0};
-    enum status rc;
 
     if (key != NULL && (key[0] == '\0' || strlen(key) > KEY_MAX))
         return FAIL(err, ST_USAGE, "add: the key has %zu bytes; 1 to %d are possible", strlen(key), KEY_MAX);
@@ -289,7 +286,8 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     else
         snprintf(token, sizeof token, "add-%lld.%zu", (long long)ss->view.study.id, ss->view.n);
     MEM_LOCAL char *text = json_print(body, false);
-    rc = sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, text, &why);
+    enum status rc =
+        sched_study_add(ss, x, env, origin, seed, &result, client != NULL ? client : "elsewhere", token, text, &why);
     mem_free(settled.values);
     if (rc == ST_EXISTS)
         return added_before(ss, token, out, err);

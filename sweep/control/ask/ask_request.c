@@ -169,7 +169,6 @@ static enum status on_report(struct ask *a, struct error *err)
     int64_t seq = -1;
     double cost = NAN, wall_s;
     char gone[64];
-    bool repeat;
 
     TRY(find_lease(a, err));
     (void)json_get_f64(a->body, "cost", &cost);
@@ -185,7 +184,7 @@ static enum status on_report(struct ask *a, struct error *err)
         put_report(a->out, a->study.state == STUDY_ENDED ? a->study.end_text : NULL, false, WAIT_PAUSED_S);
         return ST_OK;
     }
-    repeat = seq >= 0 && seq <= held->lease.seq;
+    bool repeat = seq >= 0 && seq <= held->lease.seq;
     wall_s = isfinite(cost) && study_cost_is_time(a->ss->view.search.cost) ? cost : elapsed_s(&a->lease, held);
     TRY(read_points(a, wall_s, &report, err));
     enum status rc = leases_report(a->ss, held, seq, wall_s, report.n > 0 && !repeat ? &report : NULL, err);

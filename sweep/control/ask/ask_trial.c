@@ -58,7 +58,6 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
     const struct trial *t = &ss->view.trials[held->i];
     AT_END(setup_destroy_at) struct setup *setup = NULL;
     const char *needed[OUTCOMES_MAX];
-    size_t n_needed;
     cJSON *lease;
 
     TRY(trial_setup(t, &setup, err));
@@ -74,7 +73,7 @@ enum status ask_trial_put(const struct sched_study *ss, const struct held *held,
     json_add_str(out, "ini", t->config);
     json_add_str(out, "metric", ss->view.study.metric);
     json_add_str(out, "goal", ss->view.study.maximize ? "maximize" : "minimize");
-    n_needed = outcomes_needed(&ss->view.search.outcomes, needed);
+    size_t n_needed = outcomes_needed(&ss->view.search.outcomes, needed);
     json_add(out, "needs", cJSON_CreateStringArray(needed, (int)n_needed));
     json_add_str(out, "cost_unit", study_cost_unit(ss->view.search.cost));
     lease = cJSON_AddObjectToObject(out, "lease");

@@ -224,11 +224,10 @@ static enum status queue_confirming(struct store *store, const char *study, size
 {
     struct sched_study *ss = NULL;
     double x[SPACE_MAX_DIM];
-    enum status rc;
 
     TRY(sched_study_open(&ss, store, study, err));
     memcpy(x, ss->view.x[trial], ss->view.search.space.dim * sizeof *x);
-    rc = study_view_check_points(&ss->view, err);
+    enum status rc = study_view_check_points(&ss->view, err);
     for (int64_t i = 0; i < n && rc == ST_OK; i++)
         rc = sched_study_queue(ss, x, CONFIRM_ORIGIN, NAN, err);
     sched_study_destroy(ss);
@@ -241,13 +240,12 @@ static enum status apply_confirm(struct store *store, const struct control_comma
     int64_t n = c->trials;
     bool revived = false;
     struct trial of = {0};
-    enum status rc;
 
     TRY(store_trial_find(store, study->id, c->trial, &of, err));
-    rc = of.state == TRIAL_DONE
-             ? ST_OK
-             : FAIL(err, ST_USAGE, "confirm: trial %lld of %s is %s; only one that is done is run again",
-                    (long long)c->trial, study->name, trial_state_name(of.state));
+    enum status rc = of.state == TRIAL_DONE
+                         ? ST_OK
+                         : FAIL(err, ST_USAGE, "confirm: trial %lld of %s is %s; only one that is done is run again",
+                                (long long)c->trial, study->name, trial_state_name(of.state));
     trial_free(&of);
     TRY(rc);
     if (study->limits.trials_max + n * (int64_t)search_n_games(study->space) > SWEEP_TRIALS_MAX)
@@ -266,12 +264,11 @@ static enum status apply_extend(struct store *store, const struct control_comman
                                 size_t size, struct error *err)
 {
     bool revived = false;
-    size_t n;
 
     TRY(check_space_left("extend", study, err));
     TRY(control_extend(store, study, c->trial, c->text, text, size, err));
     TRY(allow_more(store, study, 1, &revived, err));
-    n = strlen(text);
+    size_t n = strlen(text);
     if (revived)
         snprintf(text + n, size - n, "; the study continues");
     else

@@ -82,15 +82,15 @@ static enum status make_params(struct extension *e, struct error *err)
 static enum status make_config(struct extension *e, const char *steps, struct error *err)
 {
     AT_END(setup_destroy_at) struct setup *setup = NULL;
-    enum status rc;
 
     TRY(trial_setup(e->old, &setup, err));
-    rc = setup_is_program(setup)
-             ? FAIL(err, ST_USAGE,
-                    "extend: the trials of %s are trained by a program, which decides how it continues; `trawl try %s "
-                    "--trial %lld` with another value queues a new one",
-                    e->view.study.name, e->view.study.name, (long long)e->old->number)
-             : read_steps(steps, setup->train.total_timesteps, &e->steps, err);
+    enum status rc =
+        setup_is_program(setup)
+            ? FAIL(err, ST_USAGE,
+                   "extend: the trials of %s are trained by a program, which decides how it continues; `trawl try %s "
+                   "--trial %lld` with another value queues a new one",
+                   e->view.study.name, e->view.study.name, (long long)e->old->number)
+            : read_steps(steps, setup->train.total_timesteps, &e->steps, err);
     if (rc == ST_OK && e->steps <= e->old->env_steps)
         rc = FAIL(err, ST_USAGE,
                   "extend: trial %lld of %s has trained for %lld steps; --steps is the new total, more than that",
@@ -128,7 +128,6 @@ static enum status write_checkpoint(const struct extension *e, const struct tria
 static enum status make_trial(struct extension *e, struct store *store, struct trial *trial, struct error *err)
 {
     char origin[64];
-    enum status rc;
 
     snprintf(origin, sizeof origin, EXTENDS_ORIGIN " %lld", (long long)e->old->number);
     *trial = (struct trial){.study_id = e->view.study.id,
@@ -140,7 +139,7 @@ static enum status make_trial(struct extension *e, struct store *store, struct t
                             .propose_s = NAN,
                             .dropped = e->counts ? NULL : (char *)"trained for more steps than the study searches"};
     TRY(write_checkpoint(e, trial, err));
-    rc = store_trial_extend(store, trial, e->old->id, e->old->env_steps, e->to, err);
+    enum status rc = store_trial_extend(store, trial, e->old->id, e->old->env_steps, e->to, err);
     trial->origin = NULL;
     if (rc != ST_OK)
         (void)unlink(e->to);

@@ -36,7 +36,6 @@ static enum status apply_drop(struct store *store, const struct control_command 
 /* tags without tag; owned, NULL: none are left. */
 static char *without_tag(const char *tags, const char *tag)
 {
-    char *left;
     STRBUF(out, TAGS_MAX);
 
     for (const char *at = tags != NULL ? tags : ""; *at != '\0';) {
@@ -45,7 +44,7 @@ static char *without_tag(const char *tags, const char *tag)
             strbuf_addf(&out, "%s%.*s", out.len > 0 ? "," : "", (int)n, at);
         at += n + (at[n] == ',');
     }
-    left = out.len > 0 ? mem_strdup(out.text) : NULL;
+    char *left = out.len > 0 ? mem_strdup(out.text) : NULL;
     return left;
 }
 

@@ -31,10 +31,9 @@ static enum status ask_controller(const char *path, const struct control_command
                                   bool *ret_reached, struct error *err)
 {
     JSON_LOCAL cJSON *answer = NULL;
-    const char *text;
 
     TRY(control_call(path, control_command_to_json(c), &answer, ret_reached, err));
-    text = json_get_str(answer, "text");
+    const char *text = json_get_str(answer, "text");
     snprintf(ret_text, size, "%s", text != NULL ? text : "done");
     return ST_OK;
 }
@@ -116,7 +115,6 @@ static void print_answer(const struct control_command *c, const char *store_path
                          bool by_controller)
 {
     char note[CONTROL_NOTE_MAX];
-    cJSON *json;
 
     if (!as_json) {
         printf("%s\n", text);
@@ -124,7 +122,7 @@ static void print_answer(const struct control_command *c, const char *store_path
             printf("%s\n", note);
         return;
     }
-    json = cJSON_CreateObject();
+    cJSON *json = cJSON_CreateObject();
     json_add_str(json, "command", control_kind_name(c->kind));
     json_add_str(json, "study", c->study);
     json_add_str(json, "text", text);

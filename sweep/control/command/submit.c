@@ -36,12 +36,11 @@ enum status submission_make(const struct setup *setup, const char *name, const c
 {
     struct search *search = search_create();
     struct study *study = &ret_submission->study;
-    enum status rc;
 
     *ret_submission = (struct submission){.study = {.maximize = setup->sweep.goal == 0, .seed = setup->sweep.seed}};
     limits_from_settings(&setup->sweep, &study->limits);
     limits_default(&study->limits);
-    rc = search_from_setup(setup, search, err);
+    enum status rc = search_from_setup(setup, search, err);
     THEN(rc, branches_check(setup, search, err));
     if (from != NULL) {
         snprintf(ret_submission->from, sizeof ret_submission->from, "%s", from);
@@ -157,9 +156,8 @@ static enum status check_start(struct store *store, const struct submission *sub
 enum status submission_store(struct store *store, struct submission *submission, struct error *err)
 {
     struct study *study = &submission->study;
-    enum status rc;
 
     TRY(check_start(store, submission, err));
-    rc = store_study_create(store, study, err);
+    enum status rc = store_study_create(store, study, err);
     return rc == ST_EXISTS ? error_prefix(err, "sweep --name %s", study->name) : rc;
 }

@@ -93,13 +93,12 @@ enum status control_addresses(const char *store_path, struct control_address ret
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     char real[PATH_MAX], name[PATH_MAX + 64], abstract[64];
-    uint64_t id;
 
     *ret_n = 0;
     if (store_beside(store_path, real) != real)
         return FAIL(err, errno == ENOENT ? ST_NOTFOUND : ST_IO, "%s: %s; check --store", store_path,
                     errno == ENOENT ? "there is no such store" : strerror(errno));
-    id = hash_text(real);
+    uint64_t id = hash_text(real);
     snprintf(name, sizeof name, "%s.sock", real);
     if (set_path(&ret_addresses[*ret_n], name))
         ++*ret_n;

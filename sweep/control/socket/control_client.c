@@ -88,7 +88,6 @@ static enum status read_answer(const struct strbuf *line, cJSON **ret_answer, st
     bool ok = false;
     int64_t code = ST_INTERNAL;
     const char *text;
-    enum status rc;
 
     TRY(json_parse(line->text, line->len, &answer, err));
     if (json_get_bool(answer, "ok", &ok) && ok) {
@@ -98,7 +97,8 @@ static enum status read_answer(const struct strbuf *line, cJSON **ret_answer, st
     text = json_get_str(answer, "error");
     if (!json_get_i64(answer, "code", &code) || code <= ST_OK || code > ST_INTERNAL)
         code = ST_INTERNAL;
-    rc = FAIL(err, (enum status)code, "%s", text != NULL ? text : "the controller refused and gave no reason");
+    enum status rc =
+        FAIL(err, (enum status)code, "%s", text != NULL ? text : "the controller refused and gave no reason");
     cJSON_Delete(answer);
     return rc;
 }
@@ -122,14 +122,13 @@ enum status control_call_within(const char *store_path, int patience_s, cJSON *r
     const char *named = json_get_str(request, "study");
     struct error why = {0};
     int fd = -1;
-    enum status rc;
 
     *ret_answer = NULL;
     *ret_reached = false;
     snprintf(study, sizeof study, "%s", named != NULL ? named : "");
     cJSON_Delete(request);
     STRBUF(line, ANSWER_MAX);
-    rc = connect_to(store_path, patience_s, &fd, &why);
+    enum status rc = connect_to(store_path, patience_s, &fd, &why);
     *ret_reached = fd >= 0;
     THEN(rc, send_text(fd, text, strlen(text), &why));
     THEN(rc, send_text(fd, "\n", 1, &why));

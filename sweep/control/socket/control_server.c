@@ -166,10 +166,9 @@ static void take_client(struct control_server *s)
 static bool send_line(struct client *c, char *text)
 {
     size_t n = strlen(text);
-    bool ok;
 
     text[n] = '\n'; /* the NUL's place; sent by length */
-    ok = send(c->fd, text, n + 1, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(n + 1);
+    bool ok = send(c->fd, text, n + 1, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(n + 1);
     mem_free(text);
     return ok;
 }
@@ -179,10 +178,9 @@ char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t 
     cJSON *answer = cJSON_CreateObject();
     JSON_LOCAL cJSON *request = NULL;
     struct error why = {0};
-    enum status rc;
     char *text;
 
-    rc = json_parse(line, n, &request, &why);
+    enum status rc = json_parse(line, n, &request, &why);
     if (rc == ST_OK && !cJSON_IsObject(request))
         rc = FAIL(&why, ST_CORRUPT, "a request is one JSON object in a line");
     THEN(rc, fn(ctx, request, answer, &why));
@@ -231,8 +229,6 @@ static bool grow_buffer(struct client *c)
 /* One read for each time that it is ready, so that no client can keep the controller busy. */
 static void read_client(struct control_server *s, struct client *c)
 {
-    ssize_t got;
-
     if (!grow_buffer(c)) {
         cJSON *answer = cJSON_CreateObject();
         json_add_bool(answer, "ok", false);
@@ -244,7 +240,7 @@ static void read_client(struct control_server *s, struct client *c)
         drop(c);
         return;
     }
-    got = recv(c->fd, c->buf + c->n, c->cap - c->n, MSG_DONTWAIT);
+    ssize_t got = recv(c->fd, c->buf + c->n, c->cap - c->n, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {

@@ -67,10 +67,9 @@ enum status course_take_branch(struct sched_study *ss, size_t i, const cJSON *me
                                struct error *err)
 {
     MEM_LOCAL struct run_result *run = mem_alloc(sizeof *run);
-    enum status rc;
 
     run_result_read(run, message, ss->view.study.metric, cost_factor);
-    rc = run_result_settle(run, &ss->view, ss->store, ss->view.trials[i].id, message, err);
+    enum status rc = run_result_settle(run, &ss->view, ss->store, ss->view.trials[i].id, message, err);
     if (rc == ST_OK && run->result.state == TRIAL_DONE)
         rc = sched_study_add_branch(ss, i, run_result_texts(run), err);
     mem_free(run->outcomes);

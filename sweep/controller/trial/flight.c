@@ -64,7 +64,6 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     struct error gone = {0};
     bool resume = false;
     char path[PATH_MAX];
-    cJSON *message;
     enum status rc;
 
     TRY(checkpoint_to_resume(ss->store, ss->view.study.name, t, t->attempt, &resume, err));
@@ -93,7 +92,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     slot->flight = f;
     TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
     checkpoint_path(ss, t, path);
-    message = run_message(&ss->view, t, store_path(ss->store), path, resume);
+    cJSON *message = run_message(&ss->view, t, store_path(ss->store), path, resume);
     if (slot_run(slot, t->id, t->attempt, hang_s, message, now_s, &gone) != ST_OK)
         refuse(f, gone.text);
     return ST_OK;

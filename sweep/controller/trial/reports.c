@@ -10,7 +10,6 @@ bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, st
     int64_t env_steps;
     size_t n = 0, names = 0;
     double wall_s, value;
-    char *at;
 
     if (!json_get_i64(message, "env_steps", &env_steps) || !json_get_f64(message, "wall_s", &wall_s))
         return false;
@@ -23,7 +22,7 @@ bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, st
     if (n == 0)
         return false;
     points = mem_alloc(n * sizeof *points + names); /* one block: the points, then their names */
-    at = (char *)(points + n);
+    char *at = (char *)(points + n);
     *ret = (struct metric_report){.trial_id = trial_id, .points = points, .n = n};
     cJSON_ArrayForEach(item, values)
     {

@@ -16,12 +16,11 @@ static void add_branches(const struct study_view *v, const struct trial *t, cJSO
     size_t k = search_find(&v->search, BRANCHES_STEPS_KEY), n;
     int64_t steps[SWEEP_BRANCHES_MAX];
     AT_END(setup_destroy_at) struct setup *setup = NULL;
-    cJSON *array;
 
     if (v->setup->sweep.branches == 0 || k == v->search.space.dim || trial_setup(t, &setup, NULL) != ST_OK)
         return; /* the worker will report what is wrong with the config */
     n = branches_of_run(&setup->train, v->search.space.params[k].min, (size_t)v->setup->sweep.branches, steps);
-    array = n > 0 ? cJSON_AddArrayToObject(json, "branches") : NULL;
+    cJSON *array = n > 0 ? cJSON_AddArrayToObject(json, "branches") : NULL;
     for (size_t i = 0; i < n; i++)
         cJSON_AddItemToArray(array, cJSON_CreateNumber((double)steps[i]));
 }
@@ -66,12 +65,11 @@ enum status run_config_settle(const struct study_view *v, const struct trial *t,
     struct setup *setup = NULL, *settled = NULL;
     bool cpu = d != NULL && strcmp(d->kind, "cpu") == 0;
     struct error wrong = {0};
-    enum status rc;
 
     *ret_text = NULL;
     if (setup_is_program(v->setup) || (d != NULL && d->kind[0] == '\0'))
         return ST_OK;
-    rc = trial_setup(t, &setup, &wrong);
+    enum status rc = trial_setup(t, &setup, &wrong);
     if (rc != ST_OK) /* the worker will report what is wrong with the config */
         return rc == ST_CONFIG || rc == ST_VERSION ? ST_OK : FAIL(err, rc, "%s", wrong.text);
     for (size_t i = 0; i < 2 && d == NULL; i++)
@@ -109,12 +107,11 @@ void run_result_read(struct run_result *run, const cJSON *message, const char *m
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     struct trial_result *r = &run->result;
     char why[sizeof run->reason] = "";
-    bool is_evaluated;
 
     r->score = r->perf = r->cost_s = r->device_s = r->score_se = r->eval_s = NAN;
     (void)json_get_f64(message, "score", &r->score);
     (void)json_get_f64(message, "score_se", &r->score_se);
-    is_evaluated = json_get_i64(message, "eval_episodes", &r->eval_episodes);
+    bool is_evaluated = json_get_i64(message, "eval_episodes", &r->eval_episodes);
     (void)json_get_i64(message, "eval_unfinished", &r->eval_unfinished);
     (void)json_get_f64(message, "eval_s", &r->eval_s);
     (void)json_get_f64(message, "start_s", &r->start_s);

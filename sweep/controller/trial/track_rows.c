@@ -179,7 +179,6 @@ static cJSON *params_json(const char *params)
 
 enum status track_rows_start(struct track_rows *h, const struct trial *t, bool from_zero, struct error *err)
 {
-    cJSON *json;
     char name[160];
 
     if (h == NULL)
@@ -190,7 +189,7 @@ enum status track_rows_start(struct track_rows *h, const struct trial *t, bool f
         snprintf(name, sizeof name, "%.100s-%lld-a%lld", h->study->name, (long long)t->number, (long long)t->attempt);
     else
         snprintf(name, sizeof name, "%.100s-%lld", h->study->name, (long long)t->number);
-    json = row_begin("start");
+    cJSON *json = row_begin("start");
     if (from_zero)
         json_add_bool(json, "anew", true);
     json_add_i64(json, "attempt", t->attempt);
@@ -239,11 +238,9 @@ char *track_rows_metrics(struct track_rows *h, const struct metric_report *repor
 
 const char *track_rows_result(struct track_rows *h, const struct trial_result *r)
 {
-    cJSON *json;
-
     if (h == NULL)
         return NULL;
-    json = row_begin("result");
+    cJSON *json = row_begin("result");
     json_add_str(json, "state", trial_state_name(r->state));
     json_add_f64_any(json, "score", r->score);
     if (h->setup == NULL || !setup_is_program(h->setup)) /* which has a score and no perf */
@@ -259,7 +256,6 @@ enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t en
                               int64_t device_memory_bytes, struct error *err)
 {
     double now_s = clock_mono_s();
-    cJSON *json, *values;
 
     if (h == NULL || memory_bytes <= 0 || !outbox_has_space(h))
         return ST_OK;
@@ -269,9 +265,9 @@ enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t en
     h->systems[h->next_system].trial_id = trial_id;
     h->systems[h->next_system].at_s = now_s;
     h->next_system = (h->next_system + 1) % SYSTEMS_MAX;
-    json = row_begin("system");
+    cJSON *json = row_begin("system");
     json_add_i64(json, "env_steps", env_steps);
-    values = cJSON_AddObjectToObject(json, "values");
+    cJSON *values = cJSON_AddObjectToObject(json, "values");
     json_add_i64(values, "system/memory_bytes", memory_bytes);
     if (device_memory_bytes > 0)
         json_add_i64(values, "system/device_memory_bytes", device_memory_bytes);
@@ -280,11 +276,9 @@ enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t en
 
 enum status track_rows_pause(struct track_rows *h, int64_t trial_id, int64_t env_steps, struct error *err)
 {
-    cJSON *json;
-
     if (h == NULL)
         return ST_OK;
-    json = row_begin("pause");
+    cJSON *json = row_begin("pause");
     json_add_i64(json, "env_steps", env_steps);
     return add_row(h, trial_id, json, err);
 }
@@ -313,11 +307,9 @@ static enum status study_row(struct track_rows *h, struct error *err)
 enum status track_rows_file(struct track_rows *h, int64_t trial_id, const char *name, const char *mime,
                             const char *text, struct error *err)
 {
-    cJSON *json;
-
     if (h == NULL || !h->setup->track.files || strlen(text) > FILE_MAX_BYTES)
         return ST_OK;
-    json = row_begin("file");
+    cJSON *json = row_begin("file");
     json_add_str(json, "name", name);
     json_add_str(json, "mime", mime);
     json_add_str(json, "text", text);
@@ -380,14 +372,11 @@ enum status track_rows_open_quiet(struct track_rows **ret_rows, struct store *st
 static enum status open_rows(struct track_rows **ret_rows, struct store *store, const struct study *study,
                              const struct setup *setup, bool single, struct error *err)
 {
-    struct track_rows *h;
-    enum status rc;
-
     *ret_rows = NULL;
     if (setup->track.trackers[0] == '\0')
         return ST_OK;
     TRY(track_settings_check(&setup->track, err));
-    h = create_rows(store, study, setup);
+    struct track_rows *h = create_rows(store, study, setup);
     h->single = single;
     const struct uploader_options options = {.store_path = store_path(store),
                                              .study_id = study->id,
@@ -397,7 +386,7 @@ static enum status open_rows(struct track_rows **ret_rows, struct store *store, 
                                              .single = single,
                                              .on_stop = on_stop_pressed,
                                              .ctx = h};
-    rc = create_uploader(h, &options, err);
+    enum status rc = create_uploader(h, &options, err);
     if (rc == ST_OK && !uploader_wants_rows(h->uploader)) {
         (void)track_rows_close(h, NULL, NULL, 0);
         return ST_OK;
@@ -516,12 +505,10 @@ static enum status report_row(struct track_rows *h, const struct study_view *v, 
 
 static enum status last_rows(struct track_rows *h, const struct study_view *v, const char *reason, struct error *err)
 {
-    cJSON *json;
-
     if (study_view_count(v, TRIAL_DONE) != h->fronts)
         TRY(front_rows(h, v, err));
     TRY(report_row(h, v, err));
-    json = row_begin("study_end");
+    cJSON *json = row_begin("study_end");
     json_add_str(json, "reason", reason);
     json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE));
     return add_row(h, 0, json, err);

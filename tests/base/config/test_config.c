@@ -39,10 +39,9 @@ static const char family_ini[] = "\xef\xbb\xbf; Breakout\r\n"
 static struct config *family_config(void)
 {
     char text[sizeof family_ini];
-    char *wrong;
 
     memcpy(text, family_ini, sizeof text);
-    wrong = strstr(text, ";no comment");
+    char *wrong = strstr(text, ";no comment");
     memset(wrong, ' ', strcspn(wrong, "\n"));
     return good_config(text, NULL);
 }
@@ -87,14 +86,13 @@ TEST(a_semicolon_without_a_blank_is_no_comment)
 TEST(items_are_read_changed_and_removed)
 {
     CONFIG *config = NULL;
-    struct config_item item;
     char what[200];
 
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_load_text(config, "x.ini", "[old]\nsize = 7\nnoise = 1\n", NULL), ST_OK);
     assert_int_equal(config_set(config, CONFIG_COMMAND, "train.gamma", "0.5", "command line", NULL), ST_OK);
     assert_int_equal(config_n_items(config), 4);
-    item = config_item(config, 1);
+    struct config_item item = config_item(config, 1);
     assert_string_equal(item.key, "old.size");
     assert_string_equal(item.value, "7");
     assert_string_equal(item.origin, "x.ini:2");
@@ -114,10 +112,9 @@ TEST(items_are_read_changed_and_removed)
 TEST(sweep_sections_become_parameters)
 {
     CONFIG *config = family_config();
-    const struct config_sweep_param *p;
 
     assert_int_equal(config_n_sweep_params(config), 4);
-    p = config_sweep_param(config, 0);
+    const struct config_sweep_param *p = config_sweep_param(config, 0);
     assert_string_equal(p->key, "train.learning_rate");
     assert_ptr_equal(p->opt, config_find_opt(config, "train.learning_rate"));
     assert_int_equal(p->scale, OPT_LOG);
@@ -144,10 +141,9 @@ TEST(the_command_line_changes_a_sweep_section)
     const char *const args[] = {"--sweep.train.gamma.min", "0.9", "--sweep.train.horizon.max=128", "--train.gamma=0.5",
                                 NULL};
     CONFIG *config = good_config("[sweep.train.gamma]\nmin = 0.8\nmax = 0.95\n", args);
-    const struct config_sweep_param *p;
 
     assert_int_equal(config_n_sweep_params(config), 2);
-    p = config_sweep_param(config, 0);
+    const struct config_sweep_param *p = config_sweep_param(config, 0);
     assert_true(p->min == 0.9 && p->max == 0.95);
     p = config_sweep_param(config, 1);
     assert_string_equal(p->key, "train.horizon");
@@ -238,7 +234,6 @@ TEST(arguments_are_taken_out_in_order)
 TEST(the_later_file_wins_key_by_key)
 {
     CONFIG *config = NULL;
-    const struct config_sweep_param *p;
 
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_load_text(config, "a.ini",
@@ -256,7 +251,7 @@ TEST(the_later_file_wins_key_by_key)
     assert_string_equal(config_origin(config, "train.total_agents"), "b.ini:3");
     assert_string_equal(config_peek(config, "train.gamma"), "0.1");
     assert_string_equal(config_peek(config, "train.horizon"), "2");
-    p = config_sweep_param(config, 0);
+    const struct config_sweep_param *p = config_sweep_param(config, 0);
     assert_int_equal(config_n_sweep_params(config), 1);
     assert_true(p->min == 0.2 && p->max == 0.4);
 }
@@ -268,16 +263,15 @@ TEST(a_text_of_any_length_comes_back)
 
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         char arg[OPT_STR_MAX + 32] = "--policy.note=", *note = arg + strlen(arg);
-        CONFIG *config, *again;
         struct strbuf out;
         for (size_t k = 0; k < lengths[i]; k++)
             note[k] = "cuda:12,"[k % 8];
         note[lengths[i] / 2] = '"'; /* doubled where it is written */
         note[lengths[i]] = '\0';
-        config = good_config(NULL, (const char *const[]){arg, NULL});
+        CONFIG *config = good_config(NULL, (const char *const[]){arg, NULL});
         strbuf_init(&out, 1 << 20);
         assert_int_equal(config_write_section(config, "policy", &out, NULL), ST_OK);
-        again = good_config(out.text, NULL);
+        CONFIG *again = good_config(out.text, NULL);
         assert_string_equal(config_peek(again, "policy.note"), note);
         strbuf_free(&out);
     }
@@ -329,12 +323,11 @@ TEST(usual_ranges_follow_the_config)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CONFIG *config = NULL;
-        const struct config_sweep_param *p;
         assert_int_equal(new_config(&config, NULL), ST_OK);
         assert_int_equal(config_add_table(config, &sized_table, NULL), ST_OK);
         assert_int_equal(config_load_text(config, "x.ini", cases[i].text, NULL), ST_OK);
         assert_int_equal(config_resolve(config, NULL), ST_OK);
-        p = config_sweep_param(config, 0);
+        const struct config_sweep_param *p = config_sweep_param(config, 0);
         if (fabs(p->min - cases[i].min) > 1e-12 || fabs(p->max - cases[i].max) > 1e-12)
             fail_msg("%s gives %g to %g", cases[i].text, p->min, p->max);
         assert_true(p->usual_min == (strstr(cases[i].text, "min =") == NULL));
@@ -444,14 +437,13 @@ TEST(written_arguments_load_equal)
         struct strbuf out;
         wordexp_t words;
         char *argv[32];
-        int argc;
         strbuf_init(&out, 1 << 20);
         set_env_default(config);
         assert_int_equal(config_write_args(config, changed, &out, NULL), ST_OK);
         assert_int_equal(wordexp(out.text, &words, WRDE_NOCMD), 0); /* as a shell splits it */
         assert_in_range(words.we_wordc, 1, 31);
         memcpy(argv, words.we_wordv, (words.we_wordc + 1) * sizeof argv[0]);
-        argc = (int)words.we_wordc;
+        int argc = (int)words.we_wordc;
         assert_int_equal(new_config(&again, NULL), ST_OK);
         assert_int_equal(config_take_args(again, &argc, argv, NULL), ST_OK);
         assert_int_equal(argc, 0);

@@ -115,10 +115,9 @@ TEST(lines_that_are_no_ini)
 TEST(a_long_comment_is_fine)
 {
     char text[4000];
-    CONFIG *config;
 
     snprintf(text, sizeof text, "[train]\n; %0900d\ngamma = 0.5 ; %0900d\n", 1, 1);
-    config = good_config(text, NULL);
+    CONFIG *config = good_config(text, NULL);
     assert_string_equal(config_peek(config, "train.gamma"), "0.5");
     assert_string_equal(config_origin(config, "train.gamma"), "x.ini:3");
 }
@@ -220,10 +219,9 @@ static void assert_bad_file(const char *bytes, size_t n, const char *want)
     int fd = mkstemp(path);
     CONFIG *config = NULL;
     struct error err = {0};
-    ssize_t did;
 
     assert_true(fd >= 0);
-    did = write(fd, bytes, n);
+    ssize_t did = write(fd, bytes, n);
     close(fd);
     assert_int_equal(did, n);
     assert_int_equal(new_config(&config, NULL), ST_OK);

@@ -26,7 +26,6 @@ static bool holds(const char *text)
 {
     struct expr_value values[EXPR_MAX_NAMES];
     enum expr_kind kinds[EXPR_MAX_NAMES];
-    bool result;
     struct error err = {0};
     struct expr *e = NULL;
 
@@ -35,7 +34,7 @@ static bool holds(const char *text)
     fill(e, values, kinds);
     if (expr_check(e, kinds, &err) != ST_OK)
         fail_msg("%s", err.text);
-    result = expr_holds(e, values);
+    bool result = expr_holds(e, values);
     expr_free(e);
     return result;
 }

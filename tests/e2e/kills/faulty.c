@@ -88,10 +88,8 @@ static int in_main;
 
 static int counted_main(int argc, char **argv, char **environment)
 {
-    int code;
-
     in_main = 1;
-    code = real_main(argc, argv, environment);
+    int code = real_main(argc, argv, environment);
     in_main = 0;
     return code;
 }
@@ -233,18 +231,16 @@ static void keep_synced(int fd)
 {
     static _Thread_local char bytes[1 << 16];
     char link[64], path[512], part[600], whole[600];
-    ssize_t n;
     off_t at = 0;
-    int to;
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    n = readlink(link, path, sizeof path - 1);
+    ssize_t n = readlink(link, path, sizeof path - 1);
     if (n <= 0)
         return;
     path[n] = '\0';
     snprintf(part, sizeof part, "%s.part", path);
     snprintf(whole, sizeof whole, "%s.synced", path);
-    to = open(part, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int to = open(part, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     while (to >= 0 && (n = pread(fd, bytes, sizeof bytes, at)) > 0 && REAL(pwrite)(to, bytes, (size_t)n, at) == n)
         at += n;
     if (to >= 0 && close(to) == 0 && n == 0) /* of a folder nothing can be read */

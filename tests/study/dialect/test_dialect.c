@@ -241,11 +241,10 @@ static enum status load(const char *const *files, const char *text, const char *
                         struct error *err)
 {
     char path[512];
-    enum status rc;
 
     *ret_setup = NULL;
     TRY(setup_create(ret_setup, err));
-    rc = ST_OK;
+    enum status rc = ST_OK;
     for (size_t i = 0; rc == ST_OK && files != NULL && files[i] != NULL; i++) {
         snprintf(path, sizeof path, TEST_DATA "%s.ini", files[i]);
         rc = setup_load(*ret_setup, path, err);
@@ -270,12 +269,11 @@ static void check_option(const struct setup *setup, const struct opt_table *tabl
                          const char *what)
 {
     char key[CONFIG_KEY_MAX];
-    const char *want, *got;
     double x = 0, y = 1;
 
     snprintf(key, sizeof key, "%s.%s", table->section, opt->key);
-    want = expected(key, c);
-    got = config_peek(setup->config, key);
+    const char *want = expected(key, c);
+    const char *got = config_peek(setup->config, key);
     for (size_t i = 0; want == NULL && i < sizeof not_of_a_run / sizeof not_of_a_run[0]; i++)
         if (strcmp(not_of_a_run[i], key) == 0)
             return;
@@ -324,11 +322,9 @@ TEST(rollouts_train_as_many_minibatches_as_there)
 
     for (size_t i = 0; i < sizeof rollouts / sizeof rollouts[0]; i++) {
         SETUP *setup;
-        struct train_settings *t;
-        double many;
         OK(load((const char *const[]){rollouts[i].file, NULL}, NULL, NULL, &setup, err));
-        t = &setup->train;
-        many = t->replay_ratio * (double)t->total_agents * (double)t->horizon / (double)t->minibatch_size;
+        struct train_settings *t = &setup->train;
+        double many = t->replay_ratio * (double)t->total_agents * (double)t->horizon / (double)t->minibatch_size;
         assert_int_equal(t->replay_rounding, TRAIN_ROUNDING_FLOOR);
         assert_true(many >= rollouts[i].want && many < rollouts[i].want + 1);
     }

@@ -21,12 +21,11 @@ struct place {
 static int setup(void **state)
 {
     struct place *p = calloc(1, sizeof *p);
-    FILE *f;
 
     temp_folder_make(p->dir);
     snprintf(p->store, sizeof p->store, "%s/s.db", p->dir);
     snprintf(p->socket, sizeof p->socket, "%s.sock", p->store);
-    f = fopen(p->store, "w");
+    FILE *f = fopen(p->store, "w");
     *state = p;
     return f != NULL && fclose(f) == 0 ? 0 : -1;
 }
@@ -86,12 +85,10 @@ static void serve_all(struct control_server *s)
 /* What the server says to these bytes, all of it. */
 static size_t say(struct control_server *s, int fd, const void *bytes, size_t n, char *ret, size_t size)
 {
-    ssize_t got;
-
     if (send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return 0;
     serve_all(s);
-    got = recv(fd, ret, size - 1, MSG_DONTWAIT);
+    ssize_t got = recv(fd, ret, size - 1, MSG_DONTWAIT);
     ret[got > 0 ? got : 0] = '\0';
     return got > 0 ? (size_t)got : 0;
 }

@@ -158,7 +158,6 @@ static void round_of(struct fake *w)
 {
     struct error err = {0};
     JSON_LOCAL cJSON *message = NULL;
-    double now_s;
 
     if (proto_receive(&w->proto, 5, &message, &err) != ST_OK || w->proto.closed)
         _exit(0);
@@ -171,7 +170,7 @@ static void round_of(struct fake *w)
         on_stop(w, message);
     else if (strcmp(type, "exit") == 0)
         _exit(0);
-    now_s = clock_mono_s();
+    double now_s = clock_mono_s();
     for (struct job *job = w->jobs; job < w->jobs + SWEEP_LANES_MAX; job++)
         if (job->on && now_s >= job->done_s)
             finish(w, job, "done", false);

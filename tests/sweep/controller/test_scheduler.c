@@ -265,10 +265,9 @@ SCHED_TEST(a_trial_that_cannot_be_told_fails)
 SCHED_TEST(without_descriptors_there_is_no_scheduler)
 {
     int wait_status;
-    pid_t pid;
 
     add_device(p, "ok", 1);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         struct rlimit none = {.rlim_cur = 8, .rlim_max = 8};
         struct error why = {0};
@@ -563,7 +562,6 @@ SCHED_TEST(configs_have_several_seeds)
 /* An even sequence stays even where most trials take no point of it. */
 SCHED_TEST(seeds_take_no_points_of_the_design)
 {
-    const struct trial *trials;
     size_t n = 0;
     char alone[8][128];
 
@@ -572,7 +570,7 @@ SCHED_TEST(seeds_take_no_points_of_the_design)
     const struct sched_study *ss = serve(p, "alone");
     ss->setup->sweep.confirm = 0;
     OK(scheduler_run(p->sched, err));
-    trials = load_stored(p, ss);
+    const struct trial *trials = load_stored(p, ss);
     for (size_t i = 0; i < 8; i++)
         snprintf(alone[i], sizeof alone[i], "%s", trials[i].params);
     let_go(p);

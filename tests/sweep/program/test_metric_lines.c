@@ -16,10 +16,9 @@ static double value_of(const struct metric_line *line, const char *name)
 static void expect_score(const char *text, double want)
 {
     struct metric_line line;
-    double score;
 
     (void)metric_line_read(text, strlen(text), "score", &line);
-    score = value_of(&line, "score");
+    double score = value_of(&line, "score");
     if (score != want && !(isnan(score) && isnan(want)))
         fail_msg("\"%s\": %g in place of %g", text, score, want);
 }

@@ -12,10 +12,9 @@ static char folder[TEMP_FOLDER_MAX], self[32];
 static void put(const char *name, const char *text)
 {
     char path[128];
-    FILE *file;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
@@ -24,10 +23,9 @@ static void put(const char *name, const char *text)
 static void holds(const char *name, const char *text)
 {
     char path[128], buf[128] = "";
-    FILE *file;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    file = fopen(path, "r");
+    FILE *file = fopen(path, "r");
     assert_non_null(file);
     assert_non_null(fgets(buf, sizeof buf, file));
     fclose(file);

@@ -51,14 +51,13 @@ static enum status make_config(struct maker *m, const double *x, char **ret_text
 {
     struct setup_override overrides[SPACE_MAX_DIM];
     struct setup *setup = NULL;
-    enum status rc;
 
     for (size_t k = 0; k < m->search.space.dim; k++) {
         overrides[k].key = m->search.space.params[k].key;
         search_value_text(&m->search, k, x[k], overrides[k].value, sizeof overrides[k].value);
     }
     TRY(setup_derive(m->setup, overrides, m->search.space.dim, "made up", &setup, err));
-    rc = setup_to_ini(setup, ret_text, err);
+    enum status rc = setup_to_ini(setup, ret_text, err);
     setup_destroy(setup);
     return rc;
 }
@@ -103,8 +102,6 @@ static enum status make_trial(struct maker *m, int64_t number, bool running, str
 {
     double u[SPACE_MAX_DIM], x[SPACE_MAX_DIM], steps, score, cost_s;
     struct trial trial = {0};
-    struct trial_result result;
-    enum status rc;
 
     for (size_t k = 0; k < m->search.space.dim; k++)
         u[k] = rng_f64(rng);
@@ -114,14 +111,14 @@ static enum status make_trial(struct maker *m, int64_t number, bool running, str
     score =
         (1.0 - exp(-steps / 8e5)) * exp(-0.6 * pow(log10(value_of(m, x, "train.learning_rate")) + 2.2, 2.0)) * 0.95 +
         0.03 * rng_f64(rng);
-    rc = begin_trial(m, number, x, score, cost_s, steps, &trial, err);
-    result = (struct trial_result){.state = TRIAL_DONE,
-                                   .score = score,
-                                   .perf = score,
-                                   .cost_s = cost_s,
-                                   .device_s = cost_s,
-                                   .env_steps = (int64_t)steps,
-                                   .cost_method = "wall"};
+    enum status rc = begin_trial(m, number, x, score, cost_s, steps, &trial, err);
+    struct trial_result result = (struct trial_result){.state = TRIAL_DONE,
+                                                       .score = score,
+                                                       .perf = score,
+                                                       .cost_s = cost_s,
+                                                       .device_s = cost_s,
+                                                       .env_steps = (int64_t)steps,
+                                                       .cost_method = "wall"};
     if (number % 10 == 7) {
         result.state = TRIAL_FAILED;
         result.score = result.perf = NAN;
@@ -145,13 +142,12 @@ int main(int argc, char **argv)
     int64_t trials = 0, running = 0;
     struct rng rng = rng_seed(5);
     struct error err = {0};
-    enum status rc;
 
     if (argc < 4 || argc > 5 || !num_parse_i64(argv[3], &trials) || (argc == 5 && !num_parse_i64(argv[4], &running))) {
         fprintf(stderr, "usage: make_study STORE NAME TRIALS [RUNNING]\n");
         return 2;
     }
-    rc = open_study(m, argv[1], argv[2], trials, &err);
+    enum status rc = open_study(m, argv[1], argv[2], trials, &err);
     for (int64_t i = 0; i < trials && rc == ST_OK; i++)
         rc = make_trial(m, i, i >= trials - running, &rng, &err);
     if (rc != ST_OK)

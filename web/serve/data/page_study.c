@@ -373,13 +373,12 @@ enum status page_study_create(struct page_study **ret_study, struct store *store
 {
     struct page_study *p = mem_alloc(sizeof *p);
     char name[128];
-    enum status rc;
 
     *ret_study = NULL;
     p->hypervolume = NAN;
     p->settled = p->version = version;
     snprintf(name, sizeof name, "%s", study->name);
-    rc = study_view_begin(study, store_path(store), &p->view, err);
+    enum status rc = study_view_begin(study, store_path(store), &p->view, err);
     THEN(rc, read_first(p, store, version, err));
     if (rc != ST_OK) {
         error_prefix(err, "study %s", name);

@@ -177,10 +177,9 @@ static void build_front(struct study_model *m)
     MEM_LOCAL struct gp_belief *beliefs = mem_array(n, sizeof *beliefs);
     MEM_LOCAL struct guess *guesses = mem_array(n, sizeof *guesses);
     size_t n_guesses = 0;
-    cJSON *list;
 
     m->front = cJSON_CreateObject();
-    list = cJSON_AddArrayToObject(m->front, "points");
+    cJSON *list = cJSON_AddArrayToObject(m->front, "points");
     n = fill_points(m, x);
     gp_surrogate_predict(m->surrogate, x, n, beliefs);
     for (size_t i = 0; i < n; i++)
@@ -202,11 +201,10 @@ static void build_next(struct study_model *m)
     MEM_LOCAL struct next_trial *trials = mem_array(NEXT_TRIALS, sizeof *trials);
     struct error why = {0};
     size_t n = next_trials(&m->view, m->surrogate, trials, &why);
-    cJSON *list;
 
     m->next = cJSON_CreateObject();
     json_add_str(m->next, "why_none", n > 0 ? NULL : why.text);
-    list = cJSON_AddArrayToObject(m->next, "points");
+    cJSON *list = cJSON_AddArrayToObject(m->next, "points");
     for (size_t i = 0; i < n; i++) {
         cJSON *json = belief_json(m, &trials[i].belief), *params = cJSON_AddObjectToObject(json, "params");
         json_add_str(json, "origin", trials[i].suggestion.origin);
@@ -419,12 +417,10 @@ enum status study_model_contour(struct study_model *m, const char *x_key, const 
     const struct space *space = &m->view.search.space;
     double xs[SLICE_POINTS + SEARCH_MAX_CHOICES + 1], ys[SLICE_POINTS + SEARCH_MAX_CHOICES + 1];
     size_t kx = 0, ky = 0, nx, ny;
-    const double *at;
-    cJSON *json;
 
     TRY(find_place(m, x_key, trial, &kx, err));
     TRY(find_place(m, y_key, trial, &ky, err));
-    at = m->view.x[trial];
+    const double *at = m->view.x[trial];
     nx = axis_values(m, kx, at, xs);
     ny = axis_values(m, ky, at, ys);
     MEM_LOCAL double *points = mem_array2(nx * ny, space->dim, sizeof *points);
@@ -435,7 +431,7 @@ enum status study_model_contour(struct study_model *m, const char *x_key, const 
         points[i * space->dim + ky] = ys[i / nx];
     }
     gp_surrogate_predict(m->surrogate, points, nx * ny, beliefs);
-    json = *ret_json = cJSON_CreateObject();
+    cJSON *json = *ret_json = cJSON_CreateObject();
     json_add_i64(json, "at", m->view.trials[trial].number);
     add_axis(m, json, "x", kx, xs, nx, at[kx]);
     add_axis(m, json, "y", ky, ys, ny, at[ky]);
