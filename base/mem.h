@@ -26,6 +26,8 @@ void mem_room(void *array_at, size_t n, size_t *cap, size_t size);
 char *mem_strdup(const char *text) MEM_NEVER_NULL;
 void mem_set_text(char **text, const char *value); /* a copy of value in place of what *text owned; NULL: none */
 void mem_free(void *block); /* NULL is fine */
+#define COUNT(array) (sizeof(array) / sizeof(array)[0]) /* its elements; not of a pointer */
+
 /* Of a local variable: the function gets its address when its block ends, however it is left. Such a variable has a
  * value from its declaration on. */
 #define AT_END(function) __attribute__((cleanup(function)))

@@ -12,14 +12,13 @@ static const struct command {
     {"promise", "studies with confirming runs: do picks keep their intervals?", bench_promise},
     {"evaluate", "a problem over a pipe, for methods in any language", bench_evaluate},
 };
-#define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_help(FILE *out)
 {
     fputs("trawl-bench measures Trawl itself: kernels, and methods of search.\n\n"
           "usage: trawl-bench COMMAND [options]\n\ncommands:\n",
           out);
-    for (size_t i = 0; i < N_COMMANDS; i++)
+    for (size_t i = 0; i < COUNT(commands); i++)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
     fputs("\n`trawl-bench COMMAND --help` explains a command.\n", out);
 }
@@ -32,7 +31,7 @@ int main(int argc, char **argv)
         print_help(argc < 2 ? stderr : stdout);
         return argc < 2 ? 2 : 0;
     }
-    for (size_t i = 0; i < N_COMMANDS; i++) {
+    for (size_t i = 0; i < COUNT(commands); i++) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
         enum status rc = commands[i].run(argc - 1, argv + 1, &err);

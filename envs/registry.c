@@ -4,8 +4,6 @@
 
 #include "generated/games.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 #define ENV_ROW(game) &game##_def,
 static const struct env_def *const env_table[] = {ENV_GAMES(ENV_ROW)};
 

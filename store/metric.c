@@ -118,7 +118,7 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
 {
     static const enum store_sql ids[] = {SQL_METRIC_DELETE, SQL_SUMS_DELETE, SQL_CHECKPOINT_DELETE};
 
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+    for (size_t i = 0; i < COUNT(ids); i++)
         TRY(store_sql_queue(store, ids[i], VALUES(val_i64(trial_id)), "starting a trial", err));
     return ST_OK;
 }

@@ -247,13 +247,12 @@ static enum status check_empty(struct store *to, struct error *err)
 static enum status copy_tables(struct store *from, struct store *to, struct store_copied *ret, struct error *err)
 {
     int64_t outbox_id;
-    struct store_tally again;
 
     for (size_t i = 0; i < STORE_TABLES; i++) {
         struct copy c = {.from = from, .to = to, .table = &tables[i], .tally = &ret->tables[i].rows};
         ret->tables[i].name = tables[i].name;
         TRY(copy_table(&c, err));
-        again = (struct store_tally){0};
+        struct store_tally again = {0};
         struct copy check = {.from = to, .table = &tables[i], .tally = &again};
         TRY(copy_table(&check, err));
         ret->tables[i].sum = c.sum;

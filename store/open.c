@@ -160,7 +160,7 @@ static enum status check_indexes(struct store *store, struct error *err)
     static const char *const tables[] = {"study", "trial", "metric_name", "curve_sum"};
     char pragma[64];
 
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+    for (size_t i = 0; i < COUNT(tables); i++) {
         snprintf(pragma, sizeof pragma, "PRAGMA integrity_check('%s')", tables[i]);
         TRY(check_by(store, pragma, "", err));
     }
@@ -305,7 +305,6 @@ static enum status open_immutable(struct store *store, struct error *err)
 {
     char path[PATH_MAX + 8];
     struct stat log;
-    int rc;
 
     sqlite3_close(store->db);
     store->db = NULL;
@@ -321,7 +320,7 @@ static enum status open_immutable(struct store *store, struct error *err)
     for (const char *c = store->file; *c != '\0'; c++)
         strbuf_addf(&uri, strchr("?#%", *c) != NULL ? "%%%02X" : "%c", (unsigned char)*c);
     strbuf_add(&uri, "?immutable=1");
-    rc = sqlite3_open_v2(uri.text, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(uri.text, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
         return store_sql_fail(store, rc, "opening the store", err);
     store->immutable = true;

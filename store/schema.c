@@ -316,7 +316,7 @@ static const struct {
                   {migration_11, NULL, NULL},
                   {migration_12, migration_12_lite, migration_12_pg},
                   {migration_13, NULL, NULL}};
-#define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
+#define SCHEMA_VERSION ((int64_t)COUNT(migrations))
 
 /* What each transaction needs (pg_begin), before the first one, and requests to the controller (mail.c): no part of a
  * study, so that they do not move with a store. */

@@ -102,7 +102,7 @@ static enum status read_trial(struct store *store, struct db_stmt *stmt, int64_t
 
     *trial = (struct trial){0};
     TRY(store_trial_row_check(store, stmt, study_id, number, &state, err));
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < COUNT(texts); i++)
         *texts[i].text = db_copy_text(stmt, texts[i].column);
     trial->id = db_i64(stmt, 0);
     trial->study_id = db_i64(stmt, 1);

@@ -58,14 +58,13 @@ static const struct command commands[] = {
     {"migrate", "move a store between a file and PostgreSQL", cmd_migrate},
     {"doctor", "check this machine and build", cmd_doctor},
 };
-#define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_help(void)
 {
     puts("trawl finds which training runs are worth their cost: it trains policies by PPO, searches their\n"
          "hyper-parameters for the best score at every cost, and gives the best back as config files.\n\n"
          "usage: trawl COMMAND [options]\n\ncommands:");
-    for (size_t i = 0; i < N_COMMANDS; i++)
+    for (size_t i = 0; i < COUNT(commands); i++)
         printf("  %-8s %s\n", commands[i].name, commands[i].summary);
     puts("\n`trawl COMMAND --help` explains a command. A first run:\n"
          "  trawl train cartpole\n"
@@ -78,17 +77,17 @@ static void print_help(void)
 static const struct command *find_command(const char *name, struct error *err)
 {
     static const struct command hidden[] = {{"worker", "", cmd_worker}, {"reference", "", cmd_reference}};
-    const char *names[N_COMMANDS];
+    const char *names[COUNT(commands)];
 
-    for (size_t i = 0; i < N_COMMANDS; i++) {
+    for (size_t i = 0; i < COUNT(commands); i++) {
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
         names[i] = commands[i].name;
     }
-    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+    for (size_t i = 0; i < COUNT(hidden); i++)
         if (strcmp(hidden[i].name, name) == 0)
             return &hidden[i];
-    const char *near = word_nearest(name, names, N_COMMANDS);
+    const char *near = word_nearest(name, names, COUNT(commands));
     if (near != NULL)
         (void)FAIL(err, ST_USAGE, "no command '%s'; did you mean '%s'? `trawl --help` lists all", name, near);
     else
@@ -105,7 +104,7 @@ static enum status print_man(struct error *err)
            ".SH SYNOPSIS\n.B trawl\n.I COMMAND\n[options]\n.SH DESCRIPTION\n.nf\n.eo\n",
            program_text);
     print_help();
-    for (size_t i = 0; rc == ST_OK && i < N_COMMANDS; i++) {
+    for (size_t i = 0; rc == ST_OK && i < COUNT(commands); i++) {
         char name[32], *help[] = {name, "--help", NULL};
         snprintf(name, sizeof name, "%s", commands[i].name);
         printf(".ec\n.fi\n.SH \"trawl %s\"\n.nf\n.eo\n", name);
@@ -121,7 +120,7 @@ static bool plays_games(const struct command *command)
     static command_fn *const plays[] = {cmd_train, cmd_join, cmd_eval, cmd_rerun, cmd_bench, cmd_worker};
     bool found = false;
 
-    for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++)
+    for (size_t i = 0; i < COUNT(plays); i++)
         found = found || plays[i] == command->run;
     return found;
 }

@@ -59,7 +59,7 @@ void signals_catch(void)
     struct sigaction before;
 
     sigfillset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
+    for (size_t i = 0; i < COUNT(caught); i++)
         if (!caught[i].may_stay_ignored || sigaction(caught[i].number, NULL, &before) != 0 ||
             before.sa_handler != SIG_IGN)
             sigaction(caught[i].number, &action, NULL);

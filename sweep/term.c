@@ -134,11 +134,9 @@ void term_emergency(void)
 
 const char *term_bar(double fraction, int width, char buf[80])
 {
-    int full;
-
     if (width > 76)
         width = 76;
-    full = (int)(fraction * width + 0.5);
+    int full = (int)(fraction * width + 0.5);
     buf[0] = '[';
     for (int i = 0; i < width; i++)
         buf[1 + i] = i < full ? '#' : '-';
@@ -152,7 +150,7 @@ static bool locale_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *value = getenv(names[i]);
         if (value != NULL && value[0] != '\0')
             return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;

@@ -232,7 +232,7 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
     if (strncmp(file->env, mine->env, sizeof file->env) != 0)
         return FAIL(err, ST_CONFIG, "%s: was made by training %.31s, this run plays %.31s; use its own config", path,
                     file->env, mine->env);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+    for (size_t i = 0; i < COUNT(fields); i++) {
         char was[64], is[64];
         int64_t a, b;
         memcpy(&a, (const char *)file + fields[i].offset, sizeof a);

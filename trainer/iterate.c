@@ -119,8 +119,6 @@ static enum status recording_make(struct trainer *t, struct recording *r, struct
 static enum status piece_run(struct trainer *t, enum piece piece, int64_t n_minibatches, bool profiled,
                              const struct marks **ret_marks, struct error *err)
 {
-    enum status rc;
-
     *ret_marks = NULL;
     if (!t->set.graphs || !kern_can_record(t->kern) || !t->played[piece] || t->horizon != t->horizon_full) {
         if (profiled) {
@@ -129,7 +127,7 @@ static enum status piece_run(struct trainer *t, enum piece piece, int64_t n_mini
             t->marking = &t->plain_marks[piece];
         }
         *ret_marks = t->marking;
-        rc = piece_play(t, piece, n_minibatches, err);
+        enum status rc = piece_play(t, piece, n_minibatches, err);
         t->marking = NULL;
         t->played[piece] = t->played[piece] || piece == PIECE_ROLLOUT || n_minibatches > 0;
         return rc;

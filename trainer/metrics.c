@@ -59,7 +59,7 @@ const struct train_metric_def train_metric_defs[] = {
     ROW_CLOCK(outside, "profile/outside", "0..1",
               "Share of the time, since training began or was resumed, in which Python stepped the game"),
 };
-const size_t train_n_metric_defs = sizeof train_metric_defs / sizeof train_metric_defs[0];
+const size_t train_n_metric_defs = COUNT(train_metric_defs);
 
 const char *train_phase_name(enum train_phase phase)
 {
@@ -307,7 +307,7 @@ double train_outcome(const struct train_result *result, const struct eval_result
                      {"ep_length", e->ep_length, e->ep_length_se}};
 
     *ret_se = NAN;
-    for (size_t i = 0; !e->stopped && i < sizeof evaluated / sizeof evaluated[0]; i++)
+    for (size_t i = 0; !e->stopped && i < COUNT(evaluated); i++)
         if (strcmp(evaluated[i].name, metric) == 0) {
             *ret_se = evaluated[i].se;
             return evaluated[i].mean;

@@ -32,7 +32,7 @@ void plan_format_bytes(size_t bytes, char *buf, size_t size)
         snprintf(buf, size, "more bytes than can be counted");
         return;
     }
-    while (x >= 999.5 && u + 1 < sizeof units / sizeof units[0]) {
+    while (x >= 999.5 && u + 1 < COUNT(units)) {
         x /= 1000.0;
         u++;
     }

@@ -60,7 +60,7 @@ const struct opt_table policy_opt_table = {
     .section = "policy",
     .title = "Policy",
     .defs = policy_defs,
-    .n_defs = sizeof policy_defs / sizeof policy_defs[0],
+    .n_defs = COUNT(policy_defs),
     .settings_size = sizeof(struct policy_settings),
 };
 
@@ -73,7 +73,7 @@ const struct opt_table frames_opt_table = {
     .section = "env",
     .title = "Observations",
     .defs = frames_defs,
-    .n_defs = sizeof frames_defs / sizeof frames_defs[0],
+    .n_defs = COUNT(frames_defs),
     .settings_size = sizeof(struct frames_settings),
 };
 
@@ -198,6 +198,6 @@ const struct opt_table train_opt_table = {
     .section = "train",
     .title = "Training",
     .defs = train_defs,
-    .n_defs = sizeof train_defs / sizeof train_defs[0],
+    .n_defs = COUNT(train_defs),
     .settings_size = sizeof(struct train_settings),
 };

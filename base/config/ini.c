@@ -145,8 +145,6 @@ static enum status check_bytes(struct loader *loader, const char *line, size_t n
 static enum status take_value(struct loader *loader, const char *line, size_t n, struct error *err)
 {
     char key[2 * CONFIG_KEY_MAX], spelt[CONFIG_KEY_MAX];
-    const struct config_entry *earlier;
-    const char *value;
     size_t n_key = 0, n_value;
 
     while (n_key < n && line[n_key] != '=' && line[n_key] != ':')
@@ -154,7 +152,7 @@ static enum status take_value(struct loader *loader, const char *line, size_t n,
     if (n_key == n)
         return LINE_FAIL(loader, "no [section] and no key = value; a comment begins with %s", "; or #");
     n_value = n - n_key - 1;
-    value = trim(line + n_key + 1, &n_value);
+    const char *value = trim(line + n_key + 1, &n_value);
     line = trim(line, &n_key);
     if (n_value > CONFIG_LINE_MAX_BYTES)
         return LINE_FAIL(loader, "the value has %zu bytes, at most %d are possible", n_value, CONFIG_LINE_MAX_BYTES);
@@ -171,7 +169,7 @@ static enum status take_value(struct loader *loader, const char *line, size_t n,
     loader->value[n_value] = '\0';
     if (!unquote(loader->value))
         return LINE_FAIL(loader, "the quotes of %.80s do not match; inside quotes write a quote twice", spelt);
-    earlier = find_in_text(loader, spelt, false);
+    const struct config_entry *earlier = find_in_text(loader, spelt, false);
     if (earlier != NULL)
         return LINE_FAIL(loader, "%.80s was set before at %s; keep one of them", spelt, earlier->origin);
     return add(loader, key, loader->value, err);

@@ -7,7 +7,6 @@
 
 static const char *const field_names[] = {"type",  "distribution", "min",     "max",    "step", "mean",
                                           "scale", "values",       "ordered", "freeze", "when"};
-#define N_FIELDS (sizeof field_names / sizeof field_names[0])
 
 /* A mean may lie outside the range by this share of it: PufferLib's files hold 0.5999999999999999 with min 0.6. */
 #define MEAN_SLACK 1e-9
@@ -30,7 +29,6 @@ static const struct {
     {"logit_normal", OPT_LOGIT, false},      {"logit", OPT_LOGIT, false},
     {"categorical", OPT_CATEGORICAL, false},
 };
-#define N_DISTRIBUTIONS (sizeof distributions / sizeof distributions[0])
 
 size_t config_n_sweep_params(const struct config *config)
 {
@@ -61,7 +59,7 @@ enum status config_add_param(struct config *config, const char *key, const struc
 
 bool config_unknown_sweep_field(const char *field, char *buf, size_t size)
 {
-    const char *near = word_nearest(field, field_names, N_FIELDS);
+    const char *near = word_nearest(field, field_names, COUNT(field_names));
 
     if (near != NULL && strcmp(near, field) == 0)
         return false;
@@ -85,7 +83,7 @@ static const char *take_field(const struct config *config, const char *param_key
 
 static bool is_distribution(const char *word)
 {
-    for (size_t i = 0; i < N_DISTRIBUTIONS; i++)
+    for (size_t i = 0; i < COUNT(distributions); i++)
         if (strcmp(word, distributions[i].name) == 0)
             return true;
     return false;
@@ -94,14 +92,14 @@ static bool is_distribution(const char *word)
 /* The scale of the search: the section's own, else the option's. */
 static enum status find_scale(struct config_sweep_param *p, const char *word, const char *origin, struct error *err)
 {
-    const char *names[N_DISTRIBUTIONS], *near;
+    const char *names[COUNT(distributions)], *near;
     bool has_words = p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM;
 
     p->scale = p->values != NULL || has_words ? OPT_CATEGORICAL : p->opt->scale;
     p->is_int = p->opt->type == OPT_INT;
     if (word == NULL)
         return ST_OK;
-    for (size_t i = 0; i < N_DISTRIBUTIONS; i++) {
+    for (size_t i = 0; i < COUNT(distributions); i++) {
         names[i] = distributions[i].name;
         if (strcmp(word, names[i]) == 0) {
             p->scale = distributions[i].scale;
@@ -109,7 +107,7 @@ static enum status find_scale(struct config_sweep_param *p, const char *word, co
             return ST_OK;
         }
     }
-    near = word_nearest(word, names, N_DISTRIBUTIONS);
+    near = word_nearest(word, names, COUNT(distributions));
     if (near != NULL)
         return FAIL(err, ST_CONFIG, "%s: unknown distribution \"%.40s\" of %s; did you mean %s?", origin, word, p->key,
                     near);

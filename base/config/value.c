@@ -28,7 +28,7 @@ static bool parse_bool(const char *value, double *ret_number)
 {
     static const char *const words[] = {"false", "true", "0", "1", "no", "yes", "off", "on"};
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < COUNT(words); i++) {
         if (strcasecmp(value, words[i]) == 0) {
             *ret_number = (double)(i % 2);
             return true;

@@ -12,7 +12,7 @@ static bool is_private(const char *assignment)
     static const char *const begins[] = {"WANDB_", "MLFLOW_", "TRACKIO_", "HF_", "TRAWL_WEBHOOK_", "NETRC=", "PGPASS"};
     size_t n = strcspn(assignment, "=");
 
-    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+    for (size_t i = 0; i < COUNT(begins); i++)
         if (strncmp(assignment, begins[i], strlen(begins[i])) == 0)
             return true;
     return n >= 6 && strncasecmp(assignment + n - 6, "_proxy", 6) == 0;

@@ -14,7 +14,7 @@ bool parse_seconds(const char *text, double *ret_s)
     if (n == 0 || n >= sizeof number)
         return false;
     memcpy(number, text, n + 1);
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+    for (size_t i = 0; i < COUNT(units); i++)
         if (number[n - 1] == units[i].unit) {
             factor = units[i].s;
             number[n - 1] = '\0';

@@ -3,6 +3,8 @@
  * becomes a decimal exponent ("2.3M" is exactly 2.3e6), and then strtod turns the digits into a double. */
 #include "base/text/num.h"
 
+#include "base/mem.h"
+
 #include <errno.h>
 #include <float.h>
 #include <locale.h>
@@ -127,7 +129,7 @@ bool num_parse_f64_any(const char *text, double *ret_value)
         double value;
     } words[] = {{"nan", NAN}, {"inf", INFINITY}, {"+inf", INFINITY}, {"-inf", -INFINITY}};
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < COUNT(words); i++) {
         if (strcmp(text, words[i].text) == 0) {
             *ret_value = words[i].value;
             return true;

@@ -108,12 +108,11 @@ void strbuf_add_shell(struct strbuf *sb, const char *word)
 
 const char *shell_word(const char *word, char buf[SHELL_WORD_MAX])
 {
-    struct strbuf sb;
+    AT_END(strbuf_free) struct strbuf sb = {0};
 
     strbuf_init(&sb, 8 * SHELL_WORD_MAX);
     strbuf_add_shell(&sb, word);
     snprintf(buf, SHELL_WORD_MAX, "%s", sb.status == ST_OK ? sb.text : word);
-    strbuf_free(&sb);
     return buf;
 }
 

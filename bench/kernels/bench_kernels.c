@@ -269,7 +269,7 @@ static enum status measure(const struct kb_options *o, struct error *err)
     struct kb_result results[64] = {0};
     double copy = 0, product = 0;
 
-    if (kb_n_ops > sizeof results / sizeof results[0])
+    if (kb_n_ops > COUNT(results))
         return FAIL(err, ST_INTERNAL, "bench kernels: more operations than results");
     TRY(shape_of(&b.shape, o, err));
     TRY(open_device(&b.kern, o, err));

@@ -321,8 +321,7 @@ RUN(gather)
                                              {s->boot, s->ret, i32, z->T},
                                              {s->h0, s->h, z->H * i32, 1}};
     b->ops->gather(
-        b->kern, &(struct kern_gather){
-                     .items = items, .n_items = sizeof items / sizeof items[0], .idx = b->perm, .N = z->N, .B = z->B});
+        b->kern, &(struct kern_gather){.items = items, .n_items = COUNT(items), .idx = b->perm, .N = z->N, .B = z->B});
 }
 BYTES(gather, 2 * M * (D * a + 4 * heads + 12) + 8 * B * H + 4 * B)
 ROWS(encoder, encoder_of(b, s, z->M))
@@ -492,4 +491,4 @@ const struct kb_op kb_ops[] = {
     OP_PRODUCT("train: muon", muon, muon),
     OP("train: weights_cast", weights_cast, weights_cast),
 };
-const size_t kb_n_ops = sizeof kb_ops / sizeof kb_ops[0];
+const size_t kb_n_ops = COUNT(kb_ops);

@@ -364,7 +364,7 @@ static const struct formula formulas[] = {
 static enum status analytic_open(struct problem *problem, const char *const *dirs, size_t n_dirs, struct error *err)
 {
     (void)dirs, (void)n_dirs;
-    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++) {
+    for (size_t i = 0; i < COUNT(formulas); i++) {
         if (strcmp(formulas[i].name, problem->name) != 0)
             continue;
         problem->data = (void *)&formulas[i];

@@ -107,7 +107,7 @@ static void local_batch(struct search_state *s)
         struct member *m = &s->members[s->n_front + i];
         const struct member *from = &s->members[rng_below(&s->rng, (uint32_t)s->n_front)];
         const struct member *other = &s->members[rng_below(&s->rng, (uint32_t)s->n_front)];
-        double step = steps[rng_below(&s->rng, sizeof steps / sizeof *steps)];
+        double step = steps[rng_below(&s->rng, COUNT(steps))];
         double share = rng_below(&s->rng, 2) ? 1.0 : 2.0 / (double)dim;
         bool cross = rng_below(&s->rng, 10) == 0;
         for (size_t j = 0; j < dim; j++) {

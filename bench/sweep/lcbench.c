@@ -77,7 +77,7 @@ static enum status lcbench_open(struct problem *problem, const char *const *dirs
     lc = mem_alloc(sizeof *lc);
     memcpy(&lc->w, bytes + magic, sizeof lc->w);
     mem_free(bytes);
-    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
+    for (size_t i = 0; i < COUNT(tasks); i++)
         if (strcmp(tasks[i].name, problem->name) == 0)
             lc->task = tasks[i].row;
     problem->data = lc;

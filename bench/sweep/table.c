@@ -49,7 +49,7 @@ static bool read_param(const cJSON *json, struct space_param *p, struct table *t
     if (key == NULL || scale == NULL || strlen(key) >= sizeof p->key)
         return false;
     strcpy(p->key, key);
-    for (int s = 0; s < (int)(sizeof scales / sizeof *scales); s++)
+    for (int s = 0; s < (int)COUNT(scales); s++)
         if (strcmp(scales[s], scale) == 0)
             p->scale = (enum space_scale)s;
     (void)json_get_i64(json, "choices", &choices);

@@ -87,7 +87,7 @@ static void send_point(struct sleeper *w, struct sleep *l, double now_s)
                                         "steps_per_s",  "profile/rollout", "profile/update",      "train/lr"};
     cJSON *json = about(l, "metrics"), *values = cJSON_CreateObject();
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         json_add_f64(values, names[i], sin((double)(l->trial + (int64_t)i)) * (double)l->n_points);
     json_add_i64(json, "env_steps", steps_at(l, now_s));
     json_add_f64(json, "wall_s", now_s - l->begun_s);

@@ -253,7 +253,7 @@ static struct gym_env *make(const char *name, bool film)
 
     snprintf(summary, size, "%s's %s, stepped by Python", name[0] == 'e' ? "EnvPool" : "Gymnasium",
              strchr(name, ':') + 1);
-    env->about = (struct env_about){summary, gym_defaults, sizeof gym_defaults / sizeof gym_defaults[0]};
+    env->about = (struct env_about){summary, gym_defaults, COUNT(gym_defaults)};
     env->shapes = mem_array(SHAPES_MAX, sizeof *env->shapes);
     env->def = (struct env_def){
         .api_version = ENV_API_VERSION,
@@ -263,7 +263,7 @@ static struct gym_env *make(const char *name, bool film)
         .options = {.section = "env",
                     .title = "Environment of Gymnasium",
                     .defs = gym_defs,
-                    .n_defs = sizeof gym_defs / sizeof gym_defs[0],
+                    .n_defs = COUNT(gym_defs),
                     .settings_size = sizeof(struct gym_settings)},
         .shape = gym_shape,
         .reset_range = gym_batch_reset,

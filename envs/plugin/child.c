@@ -16,10 +16,10 @@ static char **environment(void)
 {
     static const char *const names[] = {"PATH",   "HOME",         "LD_LIBRARY_PATH", "TMPDIR",       "LANG",
                                         "LC_ALL", "ASAN_OPTIONS", "LSAN_OPTIONS",    "UBSAN_OPTIONS"};
-    char **env = mem_array(sizeof names / sizeof names[0] + 1, sizeof *env);
+    char **env = mem_array(COUNT(names) + 1, sizeof *env);
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *value = getenv(names[i]);
         struct strbuf sb;
         if (value == NULL)

@@ -289,7 +289,7 @@ void pg_address_name(const char *address, char *buf, size_t size)
     const char *host = option(given, "host"), *db = option(given, "dbname");
     uint64_t hash = HASH_START;
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         const char *value = option(given, keys[i]);
         if (value == NULL)
             value = option(defaults, keys[i]);

@@ -66,11 +66,10 @@ void pg_finalize(struct pg_stmt *stmt)
 void pg_bind(struct pg_stmt *stmt, int at, struct db_value value)
 {
     char text[NUM_TEXT_MAX];
-    char **to;
 
     if (at < 1 || at > stmt->n_values)
         return;
-    to = &stmt->values[at - 1];
+    char **to = &stmt->values[at - 1];
     mem_free(*to);
     *to = NULL;
     stmt->formats[at - 1] = value.type == DB_BLOB;

@@ -32,7 +32,7 @@ static bool is_word(char c)
 
 static size_t phrase_at(const char *at, const char **ret_pg)
 {
-    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++) {
+    for (size_t i = 0; i < COUNT(phrases); i++) {
         size_t n = strlen(phrases[i].lite);
         if (strncmp(at, phrases[i].lite, n) == 0 && !is_word(at[n])) {
             *ret_pg = phrases[i].pg;

@@ -18,7 +18,6 @@
 #define COPY_WAIT_US 50000
 
 static const char *const suffixes[] = {"", "-wal", "-shm"};
-#define N_FILES (sizeof suffixes / sizeof suffixes[0])
 
 /* Checks one file; a log that did not exist when the store was opened is noted when it appears. */
 static enum status look(struct store *store, size_t i, struct error *err)
@@ -84,7 +83,7 @@ enum status store_place_mark(struct store *store, struct error *err)
     int moved = 0;
 
     note_change(store);
-    for (size_t i = 0; i < N_FILES; i++)
+    for (size_t i = 0; i < COUNT(suffixes); i++)
         TRY(look(store, i, err));
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0)
         return FAIL(err, ST_IO, "%s was removed or replaced while it was being opened; try again", store->path);
@@ -157,7 +156,7 @@ enum status store_place_check(struct store *store, bool *ret_lock_again, struct 
             error_clear(err);
         return rc == ST_BUSY ? rc : ST_OK;
     }
-    for (size_t i = 0; i < N_FILES; i++)
+    for (size_t i = 0; i < COUNT(suffixes); i++)
         TRY(look(store, i, err));
     if (store->touched || changed_by_others(store))
         TRY(look_inside(store, err));
@@ -192,7 +191,7 @@ enum status store_reader_check(struct store *store, struct error *err)
     snprintf(path, sizeof path, "%.*s-wal", PATH_MAX, store->file);
     if (store->immutable && stat(path, &log) == 0 && log.st_size > 0)
         return FAIL(err, ST_IO, "%s is being written now", store->path);
-    for (size_t i = 0; i < N_FILES; i++)
+    for (size_t i = 0; i < COUNT(suffixes); i++)
         TRY(look(store, i, err));
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0)
         return FAIL(err, ST_IO, "%s was removed or replaced while the store was in use", store->path);
@@ -207,7 +206,7 @@ void store_place_close(struct store *store)
     if (store->overwritten) /* the file at the path is another one: our log does not belong to it */
         sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(store->db);
-    for (size_t i = 1; store->overwritten && i < N_FILES; i++) {
+    for (size_t i = 1; store->overwritten && i < COUNT(suffixes); i++) {
         snprintf(path, sizeof path, "%.*s%s", PATH_MAX, store->file, suffixes[i]);
         unlink(path);
     }
@@ -228,7 +227,7 @@ const char *store_network_fs(const char *path)
     if (store_is_address(path))
         return NULL;
     file_folder(file, dir, sizeof dir);
-    for (size_t i = 0; statfs(dir, &fs) == 0 && i < sizeof kinds / sizeof kinds[0]; i++)
+    for (size_t i = 0; statfs(dir, &fs) == 0 && i < COUNT(kinds); i++)
         if (((unsigned long)fs.f_type & 0xffffffff) == kinds[i].magic)
             return kinds[i].name;
     return NULL;
@@ -335,7 +334,7 @@ enum status store_rescue(struct store *store, char **ret_path, struct error *err
     file_folder(store->file, dir, sizeof dir);
     if (gmtime_r(&now, &tm) != NULL)
         strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
-    for (size_t i = 0; i < sizeof dirs / sizeof dirs[0] && rc != ST_OK; i++) {
+    for (size_t i = 0; i < COUNT(dirs) && rc != ST_OK; i++) {
         error_clear(err);
         snprintf(path, sizeof path, "%.*s/trawl-rescue-%s.db", PATH_MAX - 1, dirs[i], when);
         rc = store_copy(store, path, err);

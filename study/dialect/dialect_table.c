@@ -2,7 +2,6 @@
  * values are those of its 3.0 and 4.0 (config/default.ini and what its trainer reads of a config). */
 #include "study/dialect/dialect.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define V3 DIALECT_3
 #define V4 DIALECT_4
 #define ANY DIALECT_BOTH

@@ -163,7 +163,6 @@ static void add_constraints(struct strbuf *sql, const struct study_view *v, size
 {
     const struct outcomes *o = &v->search.outcomes;
     JSON_LOCAL cJSON *list = cJSON_CreateArray();
-    char *text;
 
     for (size_t k = 0; k < o->n_limits; k++) {
         double value = v->gp[i].outcomes[k], unknown = isfinite(value) ? 0.0 : 1.0;
@@ -173,7 +172,7 @@ static void add_constraints(struct strbuf *sql, const struct study_view *v, size
             cJSON_AddItemToArray(list, cJSON_CreateNumber(unknown > 0.0 ? unknown : value - o->bounds[k].max));
     }
     if (o->n_limits > 0) {
-        text = json_print(list, false);
+        char *text = json_print(list, false);
         strbuf_addf(sql,
                     "INSERT INTO trial_system_attributes (trial_id, \"key\", value_json) VALUES (%lld, 'constraints', ",
                     (long long)v->trials[i].number + 1);

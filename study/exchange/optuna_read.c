@@ -82,7 +82,7 @@ static enum status read_tables(const char *path, int64_t id, struct tables *t, s
     };
     const char *names;
 
-    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++)
+    for (size_t i = 0; i < COUNT(reads); i++)
         TRY(store_read_rows(path, reads[i].sql, id, reads[i].rows, err));
     names = json_get_str(t->names->child, "value_json");
     t->metric_names = names != NULL ? cJSON_Parse(names) : NULL;

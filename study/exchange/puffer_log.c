@@ -13,7 +13,7 @@ static size_t odd_number(const char *at)
 {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < COUNT(words); i++)
         if (strncmp(at, words[i], strlen(words[i])) == 0)
             return strlen(words[i]);
     return 0;

@@ -67,7 +67,7 @@ bool comparison_may_differ(const char *key)
     static const char *const keys[] = {"sweep.seed",   "train.seed",    "sweep.trial_seed",
                                        "train.device", "train.threads", "train.vector_units"};
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    for (size_t i = 0; i < COUNT(keys); i++)
         if (strcmp(keys[i], key) == 0)
             return true;
     return sweep_option_is_apart(key);

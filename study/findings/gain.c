@@ -164,7 +164,7 @@ static double half_spent_at(const struct study_view *v, const struct gain_watch 
 
 void gain_expected(const struct study_view *v, struct gain_expected *ret)
 {
-    struct gain_watch w = {0};
+    AT_END(gain_watch_free) struct gain_watch w = {0};
     MEM_LOCAL struct gp_trial *rows = mem_array(v->n, sizeof *rows);
     size_t n, n_half;
 
@@ -176,5 +176,4 @@ void gain_expected(const struct study_view *v, struct gain_expected *ret)
         double doublings = log2((ret->work_s + ret->ahead_s) / ret->work_s);
         ret->share = LASTING * fmax(whole - half, 0) * doublings / whole;
     }
-    gain_watch_free(&w);
 }

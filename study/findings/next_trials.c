@@ -25,7 +25,6 @@ static void explain(const struct study_view *v, struct next_trial *t)
     const struct suggestion *s = &t->suggestion;
     const struct gp_belief *b = &t->belief;
     char score[HUMAN_TEXT_MAX], front[HUMAN_TEXT_MAX], cost[32];
-    double best;
 
     if (strcmp(s->origin, "default") == 0) {
         snprintf(t->why, NEXT_WHY_MAX, "the values of the config itself, from which the search starts");
@@ -34,7 +33,7 @@ static void explain(const struct study_view *v, struct next_trial *t)
                  strcmp(s->origin, "random") == 0 ? "drawn at random, as the method says"
                                                   : "a point of the design that covers the space evenly");
     } else {
-        best = front_at(v, b->log_cost);
+        double best = front_at(v, b->log_cost);
         study_view_cost_text(v, exp(b->log_cost), cost);
         text_number(study_view_score(v, b->score), score);
         if (best == -INFINITY)
@@ -99,7 +98,6 @@ static enum status propose(const struct study_view *v, struct gp_surrogate *surr
 
 size_t next_trials(struct study_view *v, struct gp_surrogate *surrogate, struct next_trial *ret, struct error *err)
 {
-    struct suggest_settings settings;
     struct setup *setup = NULL;
     struct trial_check *check = NULL;
     size_t n = 0;
@@ -111,7 +109,7 @@ size_t next_trials(struct study_view *v, struct gp_surrogate *surrogate, struct 
         rc = trial_check_require(check, setup, err);
     }
     if (rc == ST_OK) {
-        settings = next_settings(setup, check);
+        struct suggest_settings settings = next_settings(setup, check);
         rc = propose(v, surrogate, &settings, ret, &n, err);
     }
     trial_check_destroy(check);

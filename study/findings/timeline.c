@@ -137,11 +137,10 @@ void timeline_print(const struct study_view *v)
 {
     struct timeline t;
     char when[32] = "", text[32];
-    time_t seconds;
     struct tm tm;
 
     timeline_init(&t, v);
-    seconds = (time_t)(t.begin_ms / 1000);
+    time_t seconds = (time_t)(t.begin_ms / 1000);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%SZ", &tm);
     if (t.n_rows == 0) {
@@ -171,7 +170,7 @@ void timeline_print(const struct study_view *v)
 
 cJSON *timeline_to_json(const struct study_view *v)
 {
-    struct timeline t;
+    AT_END(timeline_free) struct timeline t = {0};
     cJSON *json = cJSON_CreateObject(), *slots;
 
     timeline_init(&t, v);
@@ -189,6 +188,5 @@ cJSON *timeline_to_json(const struct study_view *v)
         json_add_f64(row, "training_s", r->training_ms / 1e3);
         cJSON_AddItemToArray(slots, row);
     }
-    timeline_free(&t);
     return json;
 }

@@ -36,7 +36,7 @@ bool program_place_add(const struct program_place *place, const char *name, size
         int64_t value;
     } numbers[] = {{"trial", place->trial}, {"seed", place->seed}};
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < COUNT(texts); i++)
         if (strlen(texts[i].name) == n && memcmp(texts[i].name, name, n) == 0) {
             bool is_env = strcmp(texts[i].name, "env") == 0; /* without games it may be a parameter's name */
             if (is_env && (place->env == NULL || place->env[0] == '\0'))
@@ -44,7 +44,7 @@ bool program_place_add(const struct program_place *place, const char *name, size
             strbuf_add(out, texts[i].text != NULL ? texts[i].text : "");
             return true;
         }
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    for (size_t i = 0; i < COUNT(numbers); i++)
         if (strlen(numbers[i].name) == n && memcmp(numbers[i].name, name, n) == 0) {
             strbuf_addf(out, "%lld", (long long)numbers[i].value);
             return true;

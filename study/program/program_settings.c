@@ -32,7 +32,7 @@ const struct opt_table program_opt_table = {
     .section = "sweep",
     .title = "Any program as the trainer",
     .defs = program_defs,
-    .n_defs = sizeof program_defs / sizeof program_defs[0],
+    .n_defs = COUNT(program_defs),
     .settings_size = sizeof(struct program_settings),
 };
 
@@ -76,7 +76,7 @@ enum status program_refuse_trainer(const struct config *config, struct error *er
 
     for (size_t i = 0; i < config_n_items(config); i++) {
         struct config_item item = config_item(config, i);
-        for (size_t k = 0; k < sizeof sections / sizeof sections[0]; k++) {
+        for (size_t k = 0; k < COUNT(sections); k++) {
             size_t n = strlen(sections[k]);
             if (strncmp(item.key, sections[k], n) == 0 && (item.key[n] == '.' || item.key[n] == '\0'))
                 return FAIL(err, ST_CONFIG,
@@ -117,7 +117,7 @@ static enum status check_name(const char *name, const char *origin, struct error
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
         return FAIL(err, ST_CONFIG,
                     "%s: '%.80s' is no name for a parameter; letters, digits, '_', '-' and '.' make one", origin, name);
-    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+    for (size_t i = 0; i < COUNT(taken); i++)
         if (strcmp(name, taken[i]) == 0)
             return FAIL(err, ST_CONFIG,
                         "%s: no parameter can be called %s: {%s} has a meaning of its own in sweep.command (docs/"
@@ -243,7 +243,7 @@ static enum status take_type(const struct config *config, struct opt_def *def, s
 
     if (type == NULL)
         return ST_OK;
-    near = word_nearest(type, words, sizeof words / sizeof words[0]);
+    near = word_nearest(type, words, COUNT(words));
     if (near == NULL || strcmp(near, type) != 0)
         return FAIL(err, ST_CONFIG, "%s: the type of %s is \"%.40s\"; float, int, categorical and bool are known",
                     config_origin(config, key), def->key, type);

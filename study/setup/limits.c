@@ -62,7 +62,7 @@ enum status limits_take_json(const cJSON *json, struct limits *limits, struct er
     const double amounts[] = {l.budget_s, l.wall_max_s, l.device_max_s, l.gain_min};
     bool ok = l.trials_max >= 0 && l.trials_max <= SWEEP_TRIALS_MAX && isfinite(l.target_score) && l.priority >= 1 &&
               l.priority <= STUDY_PRIORITY_MAX;
-    for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++)
+    for (size_t i = 0; i < COUNT(amounts); i++)
         ok = ok && amounts[i] >= 0 && isfinite(amounts[i]);
     if (!ok)
         return FAIL(

@@ -122,7 +122,7 @@ const struct opt_table sweep_opt_table = {
     .section = "sweep",
     .title = "Sweep",
     .defs = sweep_defs,
-    .n_defs = sizeof sweep_defs / sizeof sweep_defs[0],
+    .n_defs = COUNT(sweep_defs),
     .settings_size = sizeof(struct sweep_settings),
 };
 
@@ -146,7 +146,7 @@ bool sweep_option_is_apart(const char *key)
                                         "keep",
                                         "checkpoint_interval_s"};
 
-    for (size_t i = 0; strncmp(key, "sweep.", 6) == 0 && i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; strncmp(key, "sweep.", 6) == 0 && i < COUNT(names); i++)
         if (strcmp(names[i], key + 6) == 0)
             return true;
     return false;

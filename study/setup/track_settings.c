@@ -47,6 +47,6 @@ const struct opt_table track_opt_table = {
     .section = "track",
     .title = "Experiment trackers",
     .defs = track_defs,
-    .n_defs = sizeof track_defs / sizeof track_defs[0],
+    .n_defs = COUNT(track_defs),
     .settings_size = sizeof(struct track_settings),
 };

@@ -10,8 +10,6 @@ static const char *const cost_names[] = {[SEARCH_COST_WALL] = "wall",
                                          [SEARCH_COST_DEVICE] = "device",
                                          [SEARCH_COST_STEPS] = "env_steps",
                                          [SEARCH_COST_OWN] = "own"};
-#define N_COSTS (sizeof cost_names / sizeof cost_names[0])
-#define N_SCALES (sizeof scale_names / sizeof scale_names[0])
 
 /* {"key": parent, "choices": [...]} or {"key": parent, "min": x}: while it has an effect. */
 static void add_when(cJSON *param, const struct search *s, const struct space_param *p)
@@ -92,12 +90,12 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     struct space_param *p = &s->space.params[i];
     const char *key = json_get_str(json, "key"), *scale = json_get_str(json, "scale");
     const cJSON *choices = cJSON_GetObjectItemCaseSensitive(json, "choices"), *choice;
-    size_t k = word_index(scale_names, N_SCALES, scale);
+    size_t k = word_index(scale_names, COUNT(scale_names), scale);
 
     if (key == NULL || scale == NULL || strlen(key) >= sizeof p->key || !json_get_bool(json, "int", &p->is_int) ||
         !json_get_f64(json, "min", &p->min) || !json_get_f64(json, "max", &p->max))
         return FAIL(err, ST_CORRUPT, "the store's search space: parameter %zu is not whole", i);
-    if (k == N_SCALES)
+    if (k == COUNT(scale_names))
         return FAIL(err, ST_VERSION, "the store's search space: %s has the scale '%s', unknown to this version", key,
                     scale);
     p->scale = (enum space_scale)k;
@@ -149,9 +147,9 @@ static enum status read_when(const cJSON *json, struct search *s, size_t i, stru
 static enum status read_cost(const cJSON *json, enum search_cost *ret_cost, struct error *err)
 {
     const char *name = json_get_str(json, "cost");
-    size_t k = name != NULL ? word_index(cost_names, N_COSTS, name) : SEARCH_COST_WALL;
+    size_t k = name != NULL ? word_index(cost_names, COUNT(cost_names), name) : SEARCH_COST_WALL;
 
-    if (k == N_COSTS)
+    if (k == COUNT(cost_names))
         return FAIL(err, ST_VERSION, "the store's search space: the cost '%s' is unknown to this version", name);
     *ret_cost = (enum search_cost)k;
     return ST_OK;

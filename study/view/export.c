@@ -276,7 +276,7 @@ enum status export_find_format(const char *name, const char *path, enum export_f
 
     *ret_format = EXPORT_INI;
     if (name == NULL && dot != NULL && dot != file_name(path)) {
-        for (size_t i = 0; i < sizeof by_suffix / sizeof by_suffix[0]; i++)
+        for (size_t i = 0; i < COUNT(by_suffix); i++)
             if (strcmp(names[by_suffix[i]], dot + 1) == 0) {
                 *ret_format = by_suffix[i];
                 return ST_OK;
@@ -286,7 +286,7 @@ enum status export_find_format(const char *name, const char *path, enum export_f
                     "and .h), for any other name give --format",
                     path, dot);
     }
-    for (size_t i = 0; name != NULL && i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; name != NULL && i < COUNT(names); i++)
         if (strcmp(names[i], name) == 0) {
             *ret_format = (enum export_format)i;
             return ST_OK;

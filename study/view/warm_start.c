@@ -82,7 +82,7 @@ static bool is_machine(const char *key)
                                        "train.log_interval_s",
                                        "train.checkpoint_interval_s"};
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    for (size_t i = 0; i < COUNT(keys); i++)
         if (strcmp(keys[i], key) == 0)
             return true;
     return false;

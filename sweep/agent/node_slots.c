@@ -174,12 +174,11 @@ void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *h
 {
     char tail[WORKER_LOG_BYTES + 1], reason[ERROR_TEXT_MAX];
     const struct slot *lane = slot->lane;
-    cJSON *message;
 
     pthread_mutex_lock(&slot->job->lock);
     if (guilt == SLOT_GUILTY && !slot->job->quit) {
         snprintf(reason, sizeof reason, "the worker process died: %.900s", how);
-        message = failure(reason, now_s - lane->given_s);
+        cJSON *message = failure(reason, now_s - lane->given_s);
         json_add_i64(message, "env_steps", lane->env_steps);
         json_add_str(message, "device", lane->worker->device);
         if (worker_log_tail(lane->worker, tail) != NULL)

@@ -5,7 +5,6 @@
 #include "sweep/agent/agent.h"
 #include "sweep/agent/agent_settings.h"
 #include "sweep/agent/spool.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/devices.h"
 #include "sweep/signals.h"

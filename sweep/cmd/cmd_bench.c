@@ -3,7 +3,6 @@
 #include "base/os/machine.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/bench/bench.h"
 #include "sweep/cmd/commands.h"
 

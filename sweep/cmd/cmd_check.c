@@ -3,7 +3,6 @@
 #include "base/os/file.h"
 #include "base/text/json.h"
 #include "store/store.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 
 static void print_finding(void *ctx, const char *text)
@@ -36,7 +35,7 @@ static cJSON *verdict_json(const struct store_verdict *v)
 
     json_add_i64(json, "damaged", v->n_damaged);
     json_add_i64(json, "points", v->points);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         cJSON *row = cJSON_CreateObject();
         json_add_i64(row, "n", rows[i].tally->n);
         json_add_i64(row, "unchecked", rows[i].tally->n_unchecked);

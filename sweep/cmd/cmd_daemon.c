@@ -6,7 +6,6 @@
 #include "study/setup/setup.h"
 #include "study/version.h"
 
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/socket/control_server.h"
 #include "sweep/control/controller_socket.h"
@@ -234,13 +233,12 @@ static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error
     size_t n = 0;
     ssize_t got;
     int fds[2], state = 0;
-    pid_t pid;
 
     *ret_is_child = false;
     if (pipe2(fds, O_CLOEXEC) != 0)
         return FAIL(err, ST_IO, "cannot make a pipe: %s", strerror(errno));
     fflush(NULL);
-    pid = fork();
+    pid_t pid = fork();
     if (pid < 0) {
         close(fds[0]);
         close(fds[1]);

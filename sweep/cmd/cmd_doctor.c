@@ -5,7 +5,6 @@
 #include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/policy/video.h"
 #include "sweep/supervise/memory_groups.h"
@@ -35,7 +34,7 @@ static void PRINTF_LIKE(3, 4) add(struct findings *f, const char *key, const cha
 {
     va_list args;
 
-    if (f->n >= sizeof f->rows / sizeof f->rows[0])
+    if (f->n >= COUNT(f->rows))
         return;
     snprintf(f->rows[f->n].key, sizeof f->rows[f->n].key, "%s", key);
     va_start(args, fmt);
@@ -98,7 +97,7 @@ static void look_at_late_libraries(struct findings *f)
         {"libmicrohttpd", "trawl serve", mhd_open},
     };
 
-    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+    for (size_t i = 0; i < COUNT(libraries); i++) {
         struct error why = {0};
         if (libraries[i].open(&why) == ST_OK)
             add(f, libraries[i].key, "found, for %s", libraries[i].use);
@@ -112,7 +111,7 @@ static void look_at_cuda(struct findings *f)
     struct kern_fact facts[16];
     char reason[256];
     bool there = kern_cuda_available(reason, sizeof reason);
-    size_t n = kern_cuda_facts(facts, sizeof facts / sizeof facts[0]);
+    size_t n = kern_cuda_facts(facts, COUNT(facts));
 
     add(f, "cuda", "%savailable: %s", there ? "" : "not ", reason);
     for (size_t i = 0; i < n; i++)

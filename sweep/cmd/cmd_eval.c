@@ -1,7 +1,6 @@
 /* cmd_eval.c - `trawl eval`: plays a checkpoint's policy on fresh games. */
 #include "base/text/json.h"
 #include "study/setup/setup.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/policy/video.h"
 #include "sweep/signals.h"

@@ -8,7 +8,6 @@
 #include "study/view/export.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/policy/export_policy.h"
 #include "trainer/trainer.h"

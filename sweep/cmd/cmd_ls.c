@@ -11,7 +11,6 @@
 #include "study/view/study_view.h"
 #include "study/findings/node_list.h"
 #include "study/findings/timeline.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/served.h"
 #include "sweep/show/study_json.h"
@@ -304,13 +303,12 @@ static void print_study(struct study_view *v, const char *store_path)
 
 static void print_briefing(const struct study_view *v, int64_t since_ms)
 {
-    struct briefing briefing;
+    AT_END(briefing_free) struct briefing briefing = {0};
 
     if (since_ms < v->study.created_ms)
         since_ms = v->study.created_ms;
     briefing_make(v, v->has_insight ? &v->advice : NULL, since_ms, &briefing);
     briefing_print(v, &briefing);
-    briefing_free(&briefing);
 }
 
 static void print_foresight(const struct study_view *v)

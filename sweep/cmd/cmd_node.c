@@ -5,7 +5,6 @@
 #include "study/setup/setup.h"
 #include "sweep/agent/node.h"
 #include "sweep/agent/spool.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/devices.h"
 #include "sweep/signals.h"
@@ -118,14 +117,13 @@ enum status cmd_node(int argc, char **argv, struct error *err)
             "  trawl node --store night.db --devices cuda:all --runs-per-device 2 --idle 10m",
         CLI_OPTS(opts),
     };
-    enum status rc;
 
     c->store = "trawl.db";
     c->devices = "all";
     c->runs_per_device = c->hosts = 1;
     c->listen = "";
     c->devs = mem_alloc(sizeof *c->devs);
-    rc = cli_parse(&cli, argc, argv, &words, err);
+    enum status rc = cli_parse(&cli, argc, argv, &words, err);
     if (rc == ST_OK && !words.help && (c->runs_per_device < 1 || c->runs_per_device > SWEEP_LANES_MAX))
         rc = FAIL(err, ST_USAGE, "node: --runs-per-device is %lld; 1 to %d are possible", (long long)c->runs_per_device,
                   SWEEP_LANES_MAX);

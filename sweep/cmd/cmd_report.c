@@ -2,7 +2,6 @@
 #include "base/os/file.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "web/report/report.h"
 #include "web/site/site.h"
@@ -12,13 +11,11 @@
 static const char *const format_names[] = {
     [REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv", [REPORT_JSON] = "json",
     [REPORT_PDF] = "pdf",   [REPORT_PNG] = "png", [REPORT_TEX] = "tex"};
-#define N_FORMATS (sizeof format_names / sizeof format_names[0])
 static const char *const figure_names[] = {[FIGURE_FRONT] = "front",
                                            [FIGURE_CURVES] = "curves",
                                            [FIGURE_IMPORTANCE] = "importance",
                                            [FIGURE_ATTAINMENT] = "attainment",
                                            [FIGURE_PARALLEL] = "parallel"};
-#define N_FIGURES (sizeof figure_names / sizeof figure_names[0])
 
 struct request {
     const char *store_path, *path; /* path: NULL: standard output */
@@ -33,7 +30,7 @@ static enum status find_format(const char *name, const char *path, const char *u
     const char *dot = path != NULL ? strrchr(path, '.') : NULL;
     const char *wanted = name != NULL ? name : dot != NULL ? dot + 1 : usual;
 
-    for (size_t i = 0; i < N_FORMATS; i++)
+    for (size_t i = 0; i < COUNT(format_names); i++)
         if (strcasecmp(format_names[i], wanted) == 0) {
             *ret_format = (enum report_format)i;
             return ST_OK;
@@ -55,7 +52,7 @@ static enum status parse_width(const char *text, double *ret_pt, struct error *e
     char number[64];
     double value;
 
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < COUNT(units); i++) {
         if (n < 3 || n - 2 >= sizeof number || strcmp(text + n - 2, units[i].name) != 0)
             continue;
         snprintf(number, sizeof number, "%.*s", (int)n - 2, text);
@@ -75,9 +72,9 @@ static enum status find_figure(const char *name, const char *width, const char *
 {
     size_t kind = 0;
 
-    while (kind < N_FIGURES && strcasecmp(figure_names[kind], name) != 0)
+    while (kind < COUNT(figure_names) && strcasecmp(figure_names[kind], name) != 0)
         kind++;
-    if (kind == N_FIGURES)
+    if (kind == COUNT(figure_names))
         return FAIL(err, ST_USAGE,
                     "report: --figure is '%s'; front, curves, importance, attainment and parallel are known", name);
     ret_figure->kind = (enum report_figure)kind;

@@ -4,7 +4,6 @@
 #include "study/view/checkpoint_label.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/rerun/rerun_show.h"
 #include "sweep/rerun/rerun_store.h"

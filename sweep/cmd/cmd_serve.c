@@ -3,7 +3,6 @@
 #include "base/text/json.h"
 #include "store/store.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/ask/ask_forward.h"
 #include "sweep/control/command/control_command.h"
@@ -158,7 +157,7 @@ static enum status check_fields(const char *action, const cJSON *request, struct
 
     cJSON_ArrayForEach(item, request)
     {
-        size_t i = 0, n = sizeof known / sizeof known[0];
+        size_t i = 0, n = COUNT(known);
         for (const cJSON *other = item->next; other != NULL; other = other->next)
             if (strcmp(other->string, item->string) == 0)
                 return FAIL(err, ST_USAGE, "the field '%.40s' is given twice", item->string);

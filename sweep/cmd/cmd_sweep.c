@@ -7,7 +7,6 @@
 #include "study/space/search_widen.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/handover.h"
 #include "sweep/control/command/submit.h"
@@ -39,7 +38,7 @@ static enum status set_shorthands(const struct sweep_cmd *s, bool *ret_any, stru
     char number[32];
 
     *ret_any = false;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < COUNT(words); i++) {
         if (words[i].text == NULL && words[i].number < 0)
             continue;
         snprintf(number, sizeof number, "%lld", (long long)words[i].number);

@@ -2,7 +2,6 @@
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/signals.h"
 #include "web/track/track.h"

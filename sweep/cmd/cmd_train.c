@@ -7,7 +7,6 @@
 #include "study/view/checkpoint_label.h"
 #include "study/setup/setup.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/curve_log.h"
 #include "sweep/worker/start_parts.h"
@@ -341,7 +340,6 @@ static enum status check_seed(const struct train_cmd *t, const char *text, struc
 static enum status load_config(struct train_cmd *t, const struct cli_words *words, struct error *err)
 {
     char *text = NULL;
-    enum status rc;
 
     if (t->listen != NULL && t->n_hosts == 1)
         return FAIL(err, ST_USAGE, "train: --listen is where hosts join; give --hosts too");
@@ -359,7 +357,7 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
         TRY(setup_load_all(t->setup, words->v, words->n, err));
     } else {
         TRY(checkpoint_read_config(t->resume, &text, err));
-        rc = check_seed(t, text, err);
+        enum status rc = check_seed(t, text, err);
         THEN(rc, config_load_text(t->setup->config, t->resume, text, err));
         mem_free(text);
         TRY(rc);

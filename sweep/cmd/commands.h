@@ -2,7 +2,7 @@
  * progress to stderr, and returns its one failure, which main prints. */
 #pragma once
 
-#include "base/base.h"
+#include "sweep/cli.h"
 
 typedef enum status command_fn(int argc, char **argv, struct error *err);
 command_fn cmd_train, cmd_eval, cmd_sweep, cmd_ls, cmd_show, cmd_report, cmd_export, cmd_env, cmd_envs, cmd_bench,

@@ -100,7 +100,7 @@ static void forget_texts(struct sched_study *ss, size_t i)
     struct trial *t = &ss->view.trials[i];
     char **texts[] = {&t->params,   &t->config,  &t->device,  &t->slot, &t->cost_method,
                       &t->log_tail, &t->program, &t->kernels, &t->seen, &t->reason};
-    size_t n = sizeof texts / sizeof texts[0];
+    size_t n = COUNT(texts);
 
     if (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED && t->state != TRIAL_FAILED)
         return;

@@ -85,12 +85,10 @@ static enum status explain(struct attempt *a, struct error *err)
 /* The next message of this type. */
 static enum status await(struct attempt *a, const char *type, cJSON **ret_message, struct error *err)
 {
-    const char *got;
-
     for (;;) {
         TRY(proto_receive(&a->proto, LOOK_MS, ret_message, err));
         read_words(a);
-        got = *ret_message != NULL ? json_get_str(*ret_message, "type") : NULL;
+        const char *got = *ret_message != NULL ? json_get_str(*ret_message, "type") : NULL;
         if (got != NULL && strcmp(got, type) == 0)
             return ST_OK;
         cJSON_Delete(*ret_message);

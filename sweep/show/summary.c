@@ -140,7 +140,7 @@ void print_front_table(const struct study_view *v)
 
 static void print_failures(const struct study_view *v, const char *store)
 {
-    struct failures f;
+    AT_END(failures_free) struct failures f = {0};
 
     failures_find(v, &f);
     if (f.n > 0)
@@ -149,7 +149,6 @@ static void print_failures(const struct study_view *v, const char *store)
         printf("  %4zu x  %s (trial %zu)\n", f.reasons[k].n, f.reasons[k].text, f.reasons[k].first);
     if (f.n_other > 0)
         printf("  %4zu x  for other reasons; see `trawl show %s --store %s`\n", f.n_other, v->study.name, store);
-    failures_free(&f);
 }
 
 /* ---- a cap that no trial has kept ---- */

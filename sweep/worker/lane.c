@@ -530,11 +530,10 @@ static void lane_open(struct lane *lane)
 static void lane_warm_up(struct lane *lane)
 {
     struct lane_pool *pool = lane->pool;
-    double begun_s;
 
     if (lane->session.cache != NULL) {
         gate_enter_open(&pool->gate);
-        begun_s = clock_mono_s();
+        double begun_s = clock_mono_s();
         session_warm_up(&lane->session, pool->setup);
         note_memory(lane);
         note_start(lane, begun_s);

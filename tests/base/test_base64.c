@@ -16,7 +16,7 @@ TEST(the_vectors_of_the_standard)
     char text[16], bytes[16];
     size_t n;
 
-    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
+    for (size_t i = 0; i < COUNT(vectors); i++) {
         base64_encode(vectors[i][0], strlen(vectors[i][0]), text);
         assert_string_equal(text, vectors[i][1]);
         assert_true(base64_decode(text, bytes, sizeof bytes, &n));
@@ -51,7 +51,7 @@ TEST(what_no_encoder_makes_is_refused)
     char bytes[16];
     size_t n;
 
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    for (size_t i = 0; i < COUNT(wrong); i++)
         assert_false(base64_decode(wrong[i], bytes, sizeof bytes, &n));
 }
 

@@ -26,7 +26,7 @@ TEST(keeps_every_bit_of_a_double)
         double value, back = -77.0;
         uint64_t bits = rng_u64(&r);
         memcpy(&value, &bits, sizeof value);
-        if ((size_t)i < sizeof edges / sizeof edges[0])
+        if ((size_t)i < COUNT(edges))
             value = edges[i];
         else if (!isfinite(value) || i % 2)
             value = rng_f64(&r);
@@ -73,7 +73,7 @@ TEST(integers_are_exact)
                                      INT64_MAX,
                                      INT64_MIN};
 
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+    for (size_t i = 0; i < COUNT(values); i++) {
         cJSON *json = cJSON_CreateObject();
         int64_t back = -77;
         json_add_i64(json, "n", values[i]);
@@ -90,7 +90,7 @@ TEST(getters_refuse_other_types)
     double f = -7.0;
     int64_t i = -7;
     bool b = false;
-    cJSON *json;
+    JSON_LOCAL cJSON *json = NULL;
 
     assert_int_equal(json_parse(text, strlen(text), &json, NULL), ST_OK);
     assert_false(json_get_f64(json, "s", &f));
@@ -106,7 +106,6 @@ TEST(getters_refuse_other_types)
     assert_null(json_get_str(json, "f"));
     assert_true(f == -7.0 && i == -7 && !b);
     assert_true(json_get_bool(json, "b", &b) && b);
-    cJSON_Delete(json);
 }
 
 TEST(refuses_broken_text)
@@ -128,7 +127,7 @@ TEST(refuses_broken_text)
                                       "\"stop\\u0000x\"",
                                       "{\"a\\u0000\": 1}"};
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct error err = {0};
         cJSON *json;
         if (json_parse(bad[i], strlen(bad[i]), &json, &err) != ST_CORRUPT)
@@ -206,7 +205,7 @@ TEST(both_ways_to_print_are_read_alike)
     struct error none = {0};
     cJSON *json = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(json, "list");
 
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+    for (size_t i = 0; i < COUNT(values); i++)
         assert_true(cJSON_AddItemToArray(list, cJSON_CreateNumber(values[i])));
     json_add_str(json, "text \"\\ \n\t\b\f\r \x01 \xc3\xa9", "\"\\ \n\t\b\f\r \x01 \xc3\xa9");
     json_add_f64_any(json, "nan", NAN);
@@ -219,7 +218,7 @@ TEST(both_ways_to_print_are_read_alike)
         assert_non_null(text);
         assert_int_equal(json_parse(text, strlen(text), &back, &none), ST_OK);
         const cJSON *got = cJSON_GetObjectItemCaseSensitive(back, "list");
-        for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        for (size_t i = 0; i < COUNT(values); i++) {
             double value = cJSON_GetArrayItem(got, (int)i)->valuedouble;
             assert_true(value == values[i]);
         }

@@ -7,7 +7,7 @@ TEST(blocks_are_zeroed_and_aligned)
 {
     static const size_t sizes[] = {0, 1, 63, 64, 65, 100000, (size_t)5 << 20};
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         unsigned char *block = mem_alloc(sizes[i]);
         assert_int_equal((uintptr_t)block % MEM_ALIGN, 0);
         for (size_t at = 0; at < sizes[i]; at++)

@@ -20,12 +20,12 @@ TEST(reads_numbers)
                                       "_1", "1_",    "1__0", "nan",  "inf",  "-inf", "1e999", "1kk", "k",
                                       ".",  "1.5.2", "1e3k", "1_.5", "1m",   "e5",   "+",     "1e1_"};
 
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         double value = -77.0;
         if (!num_parse_f64(good[i].text, &value) || value != good[i].value)
             fail_msg("\"%s\" read as %.17g", good[i].text, value);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         double value = -77.0;
         if (num_parse_f64(bad[i], &value) || value != -77.0)
             fail_msg("\"%s\" was read as %.17g", bad[i], value);
@@ -97,12 +97,12 @@ TEST(reads_integers)
                                       "9.223372036854775808e18",
                                       "10000000000000000.1"};
 
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         int64_t value = -77;
         if (!num_parse_i64(good[i].text, &value) || value != good[i].value)
             fail_msg("\"%s\" read as %lld", good[i].text, (long long)value);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         int64_t value = -77;
         if (num_parse_i64(bad[i], &value) || value != -77)
             fail_msg("\"%s\" was read as %lld", bad[i], (long long)value);
@@ -146,7 +146,7 @@ TEST(round_trips)
                                    0.3};
     struct rng r = rng_seed(11);
 
-    for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++)
+    for (size_t i = 0; i < COUNT(edges); i++)
         check_shortest(edges[i]);
     for (int i = 0; i < 3000; i++) {
         uint64_t bits = rng_u64(&r);
@@ -176,7 +176,7 @@ TEST(writes_short_texts)
                  {-1.5e9, "-1.5G"}, {0.01234567, "0.01235"}, {999960, "1M"}, {1e15, "1e+15"}};
     char text[NUM_TEXT_MAX];
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_string_equal(num_format_short(cases[i].value, text), cases[i].text);
 }
 
@@ -188,7 +188,7 @@ static const char *comma_locale(char *folder)
     char command[256];
 
     for (int round = 0; round < 2; round++) {
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t i = 0; i < COUNT(names); i++)
             if (setlocale(LC_ALL, names[i]) != NULL && strcmp(localeconv()->decimal_point, ",") == 0)
                 return names[i];
         if (round > 0 || mkdtemp(folder) == NULL)

@@ -60,8 +60,8 @@ TEST(covers_every_index_once)
         struct pool *pool;
         assert_int_equal(pool_create(&pool, threads, NULL), ST_OK);
         assert_int_equal(pool_size(pool), threads);
-        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-            for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++)
+        for (size_t s = 0; s < COUNT(sizes); s++)
+            for (size_t g = 0; g < COUNT(grains); g++)
                 run_and_check(pool, sizes[s], grains[g]);
         pool_destroy(pool);
     }
@@ -112,7 +112,7 @@ TEST(many_short_jobs_in_a_row)
 {
     static const size_t threads[] = {2, 3, 8};
 
-    for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
+    for (size_t t = 0; t < COUNT(threads); t++) {
         struct sums sums = {0};
         struct pool *pool;
         uint64_t want = 0, got = 0;

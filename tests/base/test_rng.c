@@ -16,7 +16,7 @@ TEST(known_answers)
         {0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
 
-    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
+    for (size_t i = 0; i < COUNT(vectors); i++) {
         struct rng_block b = rng_philox(vectors[i].key, vectors[i].lo, vectors[i].hi);
         for (int j = 0; j < 4; j++)
             assert_int_equal(b.v[j], vectors[i].out[j]);

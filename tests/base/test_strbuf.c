@@ -57,7 +57,7 @@ TEST(shell_words_are_quoted_when_they_must_be)
         {"runs/a-1.db", "runs/a-1.db"}, {"my runs.db", "'my runs.db'"}, {"it's;rm", "'it'\\''s;rm'"}, {"", "''"}};
     STRBUF(sb, 100);
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         strbuf_clear(&sb);
         assert_string_equal(SHELL_WORD(cases[i][0]), cases[i][1]);
         strbuf_add_shell(&sb, cases[i][0]);

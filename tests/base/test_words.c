@@ -59,7 +59,7 @@ TEST(utf8)
         {"\xe2\x82", 0}, /* cut off */
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(utf8_length(cases[i].text, strlen(cases[i].text)), cases[i].length);
     assert_int_equal(utf8_length("\xe2\x82\xac", 2), 0);
 }

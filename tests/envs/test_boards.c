@@ -182,7 +182,7 @@ TEST(2048_slides)
         {{9, 9, 10, 0}, {10, 10, 0, 0}, 0.05f + 0.03f * 5.196152f},
         {{10, 10, 10, 10}, {11, 11, 0, 0}, 0.1f + 0.06f * 8.0f},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         line_becomes(rows[i].line, rows[i].want, rows[i].reward);
 }
 

@@ -161,7 +161,7 @@ TEST(limits)
         {0.0, 0.0, 0.209, 0.1, true},   {0.0, 0.0, -0.209, -0.1, true},   {0.0, 0.0, 0.209, 0.01, false},
         {-2.39, -0.4, 0.0, 0.0, false}, {0.0, 0.0, -0.209, -0.01, false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         for (int action = 0; action < 2; action++)
             for (int last = 0; last < 2; last++) {
                 struct one o;

@@ -71,7 +71,7 @@ TEST(a_size_that_is_none)
     const struct env_def def = {.name = "chess", .draw = draw_by_settings};
     struct env_picture picture;
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         env_draw(&def, sizes[i], NULL, &picture);
         assert_true(picture.width == 320 && picture.height == 120);
         assert_int_equal(picture.n, 1);

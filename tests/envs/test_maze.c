@@ -28,7 +28,7 @@ TEST(mazes_are_trees)
         int smallest, largest, sizes;
     } rows[] = {{5, 45, 5, 45, 21}, {5, 5, 5, 5, 1}, {6, 10, 7, 9, 2}, {47, 47, 47, 47, 1}, {21, 5, 21, 21, 1}};
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct walk w;
         uint64_t seen = 0;
         walk_open(&w, rows[i].min, rows[i].max, 3);

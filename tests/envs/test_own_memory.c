@@ -207,7 +207,7 @@ TEST(one_that_cannot_be_saved)
 TEST(stepped_as_a_whole)
 {
     struct env_def def = counter_def;
-    struct test_batch a;
+    AT_END(test_batch_close) struct test_batch a = {0};
     struct pool *pool = NULL;
 
     def.begin_range = counter_begin;
@@ -222,7 +222,6 @@ TEST(stepped_as_a_whole)
     assert_int_equal(c->n_begun, 2);
     assert_int_equal(c->n_ranges, 2);
     assert_true(c->from[0] == 0 && c->to[0] == N && c->from[1] == N / 2 && c->to[1] == N);
-    test_batch_close(&a);
     pool_destroy(pool);
 }
 

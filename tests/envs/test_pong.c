@@ -55,7 +55,7 @@ TEST(own_bounce)
         int32_t action, vy, want;
     } cases[] = {{0, 4, 4}, {1, 4, 1},  {2, 4, 7},  {2, 12, 13}, {1, -12, -13}, {0, 0, 3},
                  {1, 3, 3}, {2, -3, 3}, {1, 0, -3}, {2, 13, 13}, {0, -13, -13}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct match m;
         match_open(&m, 1, 1);
         m.s.ball_x = 465;

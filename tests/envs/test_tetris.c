@@ -97,7 +97,7 @@ TEST(falling)
         int lines, ticks;
     } rows[] = {{0, 6}, {29, 6}, {30, 5}, {70, 4}, {110, 3}, {500, 3}};
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct field f;
         field_open(&f, T);
         f.s.lines = rows[i].lines;
@@ -153,11 +153,10 @@ TEST(rows_vanish)
 /* Each bag has all seven, and what is shown ahead comes. */
 TEST(bags)
 {
-    struct field f;
     int firsts = 0;
 
     for (uint64_t seed = 0; seed < 100; seed++) {
-        f = (struct field){.settings = {.max_steps = 10000}, .s.rng = rng_seed(seed)};
+        struct field f = {.settings = {.max_steps = 10000}, .s.rng = rng_seed(seed)};
         tetris_reset(&f.settings, &f.s);
         firsts |= 1 << f.s.piece;
         for (int bag = 0; bag < 5; bag++) {

@@ -162,7 +162,7 @@ static struct space begin_noise(uint64_t seed)
 TEST(own_runs_decide_where_the_models_explain_nothing)
 {
     static const uint64_t seeds[] = {1361, 1446}; /* histories of which the models' line rises towards the third */
-    for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
+    for (size_t k = 0; k < COUNT(seeds); k++) {
         struct space space = begin_noise(seeds[k]);
         INSIGHT in = look(&space);
         const struct gp_belief *low = &in.beliefs[2], *high = &in.beliefs[5];
@@ -309,7 +309,7 @@ TEST(seeds_without_a_model)
 {
     struct space space = begin(1, 1);
     static const enum gp_trial_state states[] = {GP_TRIAL_PENDING, GP_TRIAL_FAILED, GP_TRIAL_DONE, GP_TRIAL_STOPPED};
-    for (size_t k = 0; k < sizeof states / sizeof states[0]; k++) {
+    for (size_t k = 0; k < COUNT(states); k++) {
         history.n = 1;
         add(xs[0][0], 0.1);
         trials[1].state = GP_TRIAL_DROPPED;

@@ -193,7 +193,7 @@ TEST(a_batch_is_as_large_as_what_waits)
         size_t n_parallel, n_wanted, n;
     } cases[] = {{0, 0, 1},  {1, 1, 1},  {16, 16, 1},  {17, 0, 2},    {64, 0, 4},
                  {64, 3, 4}, {64, 9, 9}, {64, 64, 64}, {500, 20, 32}, {500, 400, SUGGEST_BATCH_MAX}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(suggester_batch_size(cases[i].n_parallel, cases[i].n_wanted), cases[i].n);
 }
 

@@ -464,7 +464,7 @@ int main(void)
         {"smooth_it_learns", test_it_learns, NULL, NULL, &smooth},
         {"smooth_hard_data", test_hard_data, NULL, NULL, &smooth},
     };
-    for (size_t i = 0; i < sizeof of_smooth / sizeof of_smooth[0]; i++)
+    for (size_t i = 0; i < COUNT(of_smooth); i++)
         unit_test_add(__LINE__, of_smooth[i]);
     return run_cases("gp.model", NULL, NULL);
 }

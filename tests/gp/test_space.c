@@ -162,7 +162,7 @@ TEST(which_parameter_is_the_length)
     space.params[0] = param_of("env.max_steps", SPACE_LINEAR, true, 10, 100);
     space.params[1] = param_of("train.lr", SPACE_LOG, false, 1e-4, 1e-1);
     assert_int_equal(space_steps_param(&space), 2);
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; i < COUNT(lengths); i++) {
         space.params[1] = param_of(lengths[i], SPACE_LINEAR, true, 10, 100);
         assert_int_equal(space_steps_param(&space), 1);
     }

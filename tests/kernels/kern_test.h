@@ -9,7 +9,7 @@
 #define TEST_UNUSED __attribute__((unused))
 
 static const size_t test_threads[] = {1, 2, 3};
-#define N_THREADS (sizeof test_threads / sizeof test_threads[0])
+#define N_THREADS COUNT(test_threads)
 
 /* What a program for a GPU says and returns where there is none: skipped, or failed when one is demanded. */
 TEST_UNUSED static int test_no_gpu(const char *reason)

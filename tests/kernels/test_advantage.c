@@ -76,7 +76,7 @@ TEST(agrees_with_the_sum)
 {
     static const size_t shapes[][2] = {{1, 1}, {7, 3}, {64, 33}, {5, 100}};
     for (size_t t = 0; t < N_THREADS; t++)
-        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        for (size_t i = 0; i < COUNT(shapes); i++) {
             KERN *k = test_kern(test_threads[t]);
             struct rollout r = rollout_make(shapes[i][0], shapes[i][1], 0.15f);
             check_rollout(k, &r, true);
@@ -188,7 +188,7 @@ TEST(shuffle_is_the_order_of_draws)
     KERN *k = test_kern(1);
     order_rng = rng_seed(11);
     order_rng.counter = UINT64_MAX - 20;
-    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+    for (size_t s = 0; s < COUNT(sizes); s++) {
         size_t n = sizes[s];
         int32_t *got = NEW(int32_t, n), *want = NEW(int32_t, n);
         for (size_t i = 0; i < n; i++)

@@ -76,12 +76,11 @@ static const struct {
     {2, {2, 7, 3, 2, 5, 1, 2}}, /* the kernel is larger than the grid */
     {1, {64, 64, 3, 4, 3, 1, 1}}, /* one grid is a chunk and more */
 };
-#define N_SHAPES (sizeof shapes / sizeof shapes[0])
 
 TEST(forward_agrees_with_f64)
 {
     for (size_t t = 0; t < N_THREADS; t++)
-        for (size_t i = 0; i < N_SHAPES; i++)
+        for (size_t i = 0; i < COUNT(shapes); i++)
             for (int act = KERN_ACT_NONE; act <= KERN_ACT_TANH; act++) {
                 KERN *k = test_kern(test_threads[t]);
                 struct grid g = grid_make(shapes[i].M, shapes[i].s);
@@ -112,7 +111,7 @@ TEST(gradient_is_finite_differences)
 {
     static const size_t few[] = {1, 3, 4, 5};
     for (size_t t = 0; t < N_THREADS; t++)
-        for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) {
+        for (size_t i = 0; i < COUNT(few); i++) {
             enum kern_act act = i % 2 == 0 ? KERN_ACT_TANH : KERN_ACT_NONE;
             KERN *k = test_kern(test_threads[t]);
             struct grid g = grid_make(shapes[few[i]].M, shapes[few[i]].s);
@@ -148,7 +147,7 @@ TEST(bytes_are_widened)
 {
     enum { REST = 5 };
     for (size_t t = 0; t < N_THREADS; t++)
-        for (size_t i = 0; i < N_SHAPES; i++) {
+        for (size_t i = 0; i < COUNT(shapes); i++) {
             KERN *k = test_kern(test_threads[t]);
             struct grid g = grid_make(shapes[i].M, shapes[i].s);
             size_t one = g.n_x / g.M, row = one + REST;

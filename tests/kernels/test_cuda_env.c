@@ -349,7 +349,7 @@ TEST(other_settings_sizes_and_types)
     } cases[] = {{"breakout", 1}, {"breakout", 7}, {"cartpole", 13}, {"memory", 1},  {"memory", 9},
                  {"pong", 1},     {"pong", 3},     {"squared", 1},   {"squared", 8}, {"squared", 31}};
     static const size_t sizes[] = {1, 37, 400};
-    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+    for (size_t c = 0; c < COUNT(cases); c++)
         for (size_t n = 0; n < 3; n++) {
             const struct env_def *def = env_find(cases[c].name);
             assert_int_equal(def->options.n_defs, 1);

@@ -317,7 +317,7 @@ static void steps_close(struct steps *p)
                    p->rng,
                    p->rng_tmp,
                    p->hyper};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < COUNT(all); i++)
         kern_free(p->k, all[i]);
     kern_env_destroy(p->k, p->env);
 }
@@ -523,7 +523,7 @@ static int group_close(void **state)
 
 TEST(a_rollout_is_its_single_operations)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct rollout_case c = case_of(i);
         struct start s = start_new(&c, 100 + i);
         KERN *cpu = test_kern(2);
@@ -540,13 +540,13 @@ TEST(a_rollout_is_its_single_operations)
 TEST(the_tile_changes_no_byte)
 {
     static const int tiles[][2] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {4, 1}, {4, 2}, {2, 4}, {1, 4}, {1, 8}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct rollout_case c = case_of(i);
         struct start s = start_new(&c, 200 + i);
         struct played first, other;
         int n = 0;
         assert_true(play(&s, 0, 0, DIRECT, &first));
-        for (size_t j = 0; j < sizeof tiles / sizeof tiles[0]; j++)
+        for (size_t j = 0; j < COUNT(tiles); j++)
             if (play(&s, tiles[j][0], tiles[j][1], DIRECT, &other)) {
                 check_same(&s, &first, &other);
                 played_free(&other);
@@ -560,7 +560,7 @@ TEST(the_tile_changes_no_byte)
 
 TEST(again_and_recorded_it_is_the_same)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct rollout_case c = case_of(i);
         struct start s = start_new(&c, 300 + i);
         struct played first, again, recorded;
@@ -585,7 +585,7 @@ TEST(what_does_not_fit_is_refused)
     };
     struct error err = {0};
     struct played got;
-    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
+    for (size_t i = 0; i < COUNT(no); i++) {
         struct start s = start_new(&no[i], 1);
         assert_false(play(&s, 0, 0, DIRECT, &got));
         start_free(&s);

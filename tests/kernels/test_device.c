@@ -31,9 +31,9 @@ TEST(every_row_of_the_table_is_filled)
     void *rows[sizeof *ops / sizeof(void *)];
 
     memcpy(rows, ops, sizeof rows);
-    for (size_t i = 0; i < sizeof may_lack / sizeof may_lack[0]; i++)
+    for (size_t i = 0; i < COUNT(may_lack); i++)
         rows[may_lack[i] / sizeof(void *)] = rows;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         assert_non_null(rows[i]);
 }
 

@@ -67,7 +67,7 @@ static void ranks_end(struct rank *r)
 TEST(sums_and_rows)
 {
     static const size_t sizes[] = {1, 2, 3, 1000, 5003};
-    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+    for (size_t s = 0; s < COUNT(sizes); s++) {
         size_t n = sizes[s];
         struct rank r[RANKS];
         float *want = NEW(float, n);

@@ -199,7 +199,6 @@ static void check_normal(double *z, size_t n)
 TEST(draws_are_normal_and_in_range)
 {
     static const float row[] = {0.4f, 0.0f, 1.0f, 0.0f, -0.9f, 2.0f, -2.0f, -0.7f, 0.5f, 42.0f}; /* mixed: means 0, 4 */
-    struct kern_heads heads;
     float *out = NEW(float, N * 10), *logp = NEW(float, N), *value = NEW(float, N), *reals = NEW(float, N * 4);
     int32_t *actions = NEW(int32_t, N * 4), *again = NEW(int32_t, N * 4);
     double *z = NEW(double, N), both = 0.0;
@@ -209,7 +208,7 @@ TEST(draws_are_normal_and_in_range)
         KERN *k = test_kern(3);
         struct rng rng = rng_seed(5), start = rng;
         struct kern_sample s = {.N = N, .out = out, .rng = &rng};
-        heads = heads_of(&mixed, squash);
+        struct kern_heads heads = heads_of(&mixed, squash);
         s.heads = &heads, s.actions = actions, s.reals = reals, s.logp = logp, s.value = value;
         kern_ops(k)->sample(k, &s);
         assert_int_equal(rng.counter, start.counter + 4);

@@ -2,7 +2,6 @@
 #include "tests/kernels/kern_test.h"
 
 static const size_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {130, 5, 128}, {1100, 24, 13}, {2049, 37, 40}};
-#define N_SHAPES (sizeof shapes / sizeof shapes[0])
 
 static double act_f64(double x, enum kern_act act)
 {
@@ -68,7 +67,7 @@ TEST(agrees_with_plain_loops)
 {
     for (size_t t = 0; t < N_THREADS; t++) {
         KERN *k = test_kern(test_threads[t]);
-        for (size_t s = 0; s < N_SHAPES; s++)
+        for (size_t s = 0; s < COUNT(shapes); s++)
             for (int act = KERN_ACT_NONE; act <= KERN_ACT_TANH; act++)
                 one_shape(k, shapes[s][0], shapes[s][1], shapes[s][2], (enum kern_act)act, (s + t) % 2 == 0, act == 1);
     }

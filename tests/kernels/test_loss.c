@@ -230,7 +230,7 @@ TEST(bins_agree_with_f64)
 {
     const int one[] = {4}, three[] = {3, 2, 5};
     static const int bins[] = {3, 8, 51};
-    for (size_t v = 0; v < sizeof bins / sizeof bins[0]; v++) {
+    for (size_t v = 0; v < COUNT(bins); v++) {
         KERN *k = test_kern(1 + v % 2);
         struct batch b = v == 1 ? batch_of_bins(3, three, 5, 7, true, true, true, 0.0f, bins[v])
                                 : batch_of_bins(1, one, 9, 15, false, false, false, 0.3f, bins[v]);
@@ -299,7 +299,7 @@ TEST(every_clip_branch)
     };
     const int sizes[] = {2};
     KERN *k = test_kern(1);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct kern_heads heads = heads_of(1, sizes);
         struct kern_hyper hyper = {.clip_coef = 0.2f, .vf_clip_coef = 0.3f, .vf_coef = 1.0f};
         struct kern_stats stats = {0};

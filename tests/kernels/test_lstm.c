@@ -76,7 +76,7 @@ static const size_t shapes[][3] = {{1, 1, 1}, {5, 3, 7}, {4, 17, 33}, {9, 2, 128
 TEST(sequence_and_steps_agree_with_f64)
 {
     for (size_t t = 0; t < N_THREADS; t++)
-        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        for (size_t i = 0; i < COUNT(shapes); i++) {
             KERN *k = test_kern(test_threads[t]);
             struct seq s = seq_make(shapes[i][0], shapes[i][1], shapes[i][2]);
             size_t row = s.B * s.H;

@@ -133,7 +133,7 @@ TEST(muon_matrix_is_as_published)
 {
     static const size_t shapes[][2] = {{40, 40}, {90, 31}, {31, 90}, {1, 17}, {17, 1}, {5, 128}};
     for (size_t t = 0; t < N_THREADS; t++)
-        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        for (size_t i = 0; i < COUNT(shapes); i++) {
             size_t rows = shapes[i][0], cols = shapes[i][1], n = rows * cols;
             struct rng rng = rng_seed(i);
             KERN *k = test_kern(test_threads[t]);
@@ -162,7 +162,7 @@ TEST(muon_matrix_is_as_published)
 TEST(muon_update_is_near_orthogonal)
 {
     static const size_t shapes[][2] = {{64, 64}, {192, 64}, {64, 192}, {128, 118}};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    for (size_t i = 0; i < COUNT(shapes); i++) {
         size_t rows = shapes[i][0], cols = shapes[i][1], n = rows * cols, side = rows < cols ? rows : cols;
         struct rng rng = rng_seed(i + 50);
         KERN *k = test_kern(2);

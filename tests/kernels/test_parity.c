@@ -385,14 +385,13 @@ static void rng_advance_run(struct kern *k, const struct call *c)
 
 /* T, N, B; gather_bytes: the size of a row. Every second item has T + 1 steps. */
 static const size_t gather_bytes[] = {1, 4, 2, 472, 7, 512, 3, 8, 12, 16, 33, 236};
-#define N_GATHER (sizeof gather_bytes / sizeof gather_bytes[0])
 
 static void gather_make(struct parity *p, const size_t *s)
 {
     int32_t *idx = (int32_t *)parity_add(p, "idx", BUF_I32, BUF_IN, s[2]);
     for (size_t i = 0; i < s[2]; i++)
         idx[i] = (int32_t)rng_below(&p->rng, (uint32_t)s[1]);
-    for (size_t i = 0; i < N_GATHER; i++) {
+    for (size_t i = 0; i < COUNT(gather_bytes); i++) {
         size_t T = s[0] + i % 2, n = T * s[1] * gather_bytes[i];
         parity_add(p, "dst", BUF_BYTES, BUF_OUT, T * s[2] * gather_bytes[i]);
         uint8_t *src = (uint8_t *)parity_add(p, "src", BUF_BYTES, BUF_IN, n);
@@ -403,11 +402,11 @@ static void gather_make(struct parity *p, const size_t *s)
 
 static void gather_run(struct kern *k, const struct call *c)
 {
-    struct kern_gather_item items[N_GATHER];
-    for (size_t i = 0; i < N_GATHER; i++)
+    struct kern_gather_item items[COUNT(gather_bytes)];
+    for (size_t i = 0; i < COUNT(gather_bytes); i++)
         items[i] = (struct kern_gather_item){c->p[1 + 2 * i], c->p[2 + 2 * i], gather_bytes[i], c->s[0] + i % 2};
-    OPS(k)->gather(
-        k, &(struct kern_gather){.items = items, .n_items = N_GATHER, .idx = c->p[0], .N = c->s[1], .B = c->s[2]});
+    OPS(k)->gather(k, &(struct kern_gather){
+                          .items = items, .n_items = COUNT(gather_bytes), .idx = c->p[0], .N = c->s[1], .B = c->s[2]});
 }
 
 /* ---- loss ---- */
@@ -743,9 +742,8 @@ static const struct parity_case cases[] = {
                   {5001, 7, 90}, {4096, 512, 0}, {1001, 1, 25}, {2001, 13, 50}, {3001, 40, 75}, {4001, 121, 100},
                   {5000, 256, 1}),
 };
-#define N_CASES (sizeof cases / sizeof cases[0])
 
 int main(int argc, char **argv)
 {
-    return parity_main(argc, argv, "parity", cases, N_CASES);
+    return parity_main(argc, argv, "parity", cases, COUNT(cases));
 }

@@ -197,7 +197,6 @@ static void conv_make(struct parity *p, const size_t *s, bool backward)
     size_t n_x = s[0] * conv.height * conv.width * conv.in, n_w = conv.out * 9 * conv.in;
     size_t n_y = s[0] * kern_conv_height(&conv) * kern_conv_width(&conv) * conv.out;
     bool relu = (s[4] >> 2 & 3) == KERN_ACT_RELU;
-    float *x, *y;
 
     if (backward && s[4] & 16)
         parity_add(p, "dx", BUF_ACT, BUF_OUT, n_x);
@@ -210,13 +209,13 @@ static void conv_make(struct parity *p, const size_t *s, bool backward)
             p->bufs[p->n_bufs - 1].tolerance = p->bufs[p->n_bufs - 2].tolerance =
                 PARITY_F32 * (1.0 + (double)n_y / (double)conv.out / 1e6);
         parity_normal(p, "dy", BUF_ACT, BUF_INOUT, n_y, 1.0f);
-        y = parity_normal(p, "y", BUF_ACT, BUF_IN, n_y, 0.15f);
+        float *y = parity_normal(p, "y", BUF_ACT, BUF_IN, n_y, 0.15f);
         for (size_t i = 0; relu && i < n_y; i++)
             y[i] = y[i] < 0.0f ? 0.0f : y[i];
     } else {
         parity_add(p, "y", BUF_ACT, BUF_OUT, n_y);
     }
-    x = parity_normal(p, "x", BUF_ACT, BUF_IN, n_x, 1.0f);
+    float *x = parity_normal(p, "x", BUF_ACT, BUF_IN, n_x, 1.0f);
     if (s[4] & 64)
         parity_shift(p, 1);
     for (size_t i = 0; s[4] & 128 && i < n_x / s[0]; i++)
@@ -436,9 +435,8 @@ static const struct parity_case cases[] = {
                   {33, 4, 100, 4, 64 + 1024}, {50, 3, 7, 2, 5 + 128}, {50, 3, 7, 2, 5 + 256 + 1024},
                   {40, 4, 9, 3, 2 + 64 + 2048 + 1024}),
 };
-#define N_CASES (sizeof cases / sizeof cases[0])
 
 int main(int argc, char **argv)
 {
-    return parity_main(argc, argv, "parity_nets", cases, N_CASES);
+    return parity_main(argc, argv, "parity_nets", cases, COUNT(cases));
 }

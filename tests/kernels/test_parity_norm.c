@@ -123,9 +123,8 @@ static const struct parity_case cases[] = {
     PARITY_ROW(reward_scale, false, {1, 1}, {64, 300}, {7, 1}, {64, 300, 1}),
     PARITY_ROW(mean_std_join, false, {1}, {2}, {64}),
 };
-#define N_CASES (sizeof cases / sizeof cases[0])
 
 int main(int argc, char **argv)
 {
-    return parity_main(argc, argv, "parity_norm", cases, N_CASES);
+    return parity_main(argc, argv, "parity_norm", cases, COUNT(cases));
 }

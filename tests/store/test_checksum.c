@@ -80,7 +80,7 @@ static enum status dump_curves(struct store *store, int64_t trial_id, struct str
     for (size_t i = 0; i < n_names; i++)
         strbuf_addf(out, "name %s\n", names[i]);
     store_names_free(names, n_names);
-    for (size_t i = 0; i < sizeof metric_names / sizeof metric_names[0]; i++) {
+    for (size_t i = 0; i < COUNT(metric_names); i++) {
         struct curve_point *points = NULL, last;
         bool found;
         size_t n = 0;
@@ -302,7 +302,7 @@ PLACE_TEST(bits_of_values)
     make(place->path);
     struct bytes file = read_file(place->path);
     assert_int_equal(dump(place->path, &right), ST_OK);
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+    for (size_t t = 0; t < COUNT(tables); t++) {
         char columns[1024], *rest = columns, *column;
         put_file(place->path, &file);
         column_names(place->path, tables[t], columns, sizeof columns);

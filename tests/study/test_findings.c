@@ -178,7 +178,7 @@ TEST(more_work_is_worth_what_the_last_was)
 /* The store could not be written for a minute, as where the disk was full, before most of the trials. */
 TEST(a_wait_is_no_work)
 {
-    struct study_view v;
+    AT_END(study_view_free) struct study_view v = {0};
     struct gain_expected g;
 
     begin(&v, "first", "");
@@ -191,12 +191,11 @@ TEST(a_wait_is_no_work)
     study_view_refresh(&v);
     gain_expected(&v, &g);
     assert_true(g.share > 0.1 && g.work_s > 100);
-    study_view_free(&v);
 }
 
 static void ask(const struct study_view *v, enum briefing_next want, const char *begins, bool has_command)
 {
-    struct briefing b;
+    AT_END(briefing_free) struct briefing b = {0};
 
     briefing_make(v, NULL, 0, &b);
     assert_int_equal(b.next, want);
@@ -204,7 +203,6 @@ static void ask(const struct study_view *v, enum briefing_next want, const char 
     const cJSON *next = cJSON_GetObjectItem(json, "next");
     assert_true(strncmp(json_get_str(next, "text"), begins, strlen(begins)) == 0);
     assert_int_equal(json_get_str(next, "command") != NULL, has_command);
-    briefing_free(&b);
 }
 
 /* A space without another point, and trials that all fail, are no reason to continue. */
@@ -282,7 +280,7 @@ TEST(proposals_are_held_against_their_predictions)
 /* Forty proposals one after another, of which those from first_off on are off by 4 sd; how many scores are inside. */
 static size_t inside_of_forty(int first_off)
 {
-    struct study_view v;
+    AT_END(study_view_free) struct study_view v = {0};
     struct foresight f;
 
     begin(&v, "first", "");
@@ -294,7 +292,6 @@ static size_t inside_of_forty(int first_off)
             (struct prediction){.known = true, .score = 0.5, .score_sd = 0.1, .log_cost = log(10), .log_cost_sd = 1};
     }
     foresight_make(&v, &f);
-    study_view_free(&v);
     return f.n_score;
 }
 

@@ -189,7 +189,7 @@ TEST(bounds_move_and_metrics_stay)
     bool changed;
 
     OK(load(PROGRAM RANGE "[sweep.limit.loss]\nmax = 1\n", &setup, &s, err));
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         SETUP *other;
         SEARCH want;
         OK(load(cases[i].text, &other, &want, err));

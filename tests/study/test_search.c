@@ -78,7 +78,7 @@ TEST(wrong_spaces_name_the_line)
     };
     char text[512];
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct setup *setup;
         struct search s;
         snprintf(text, sizeof text, GAME "%s", bad[i].text);
@@ -105,7 +105,7 @@ TEST(usual_ranges_can_be_trained)
     struct search s;
     double x[1];
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
         snprintf(text, sizeof text, GAME "%s", cases[i].text);
         OK(load(text, &setup, &s, err));
@@ -136,7 +136,7 @@ TEST(the_config_is_a_point_or_is_not)
         {"[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n", false, 0},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
         SETUP *setup;
         SEARCH s;
@@ -308,7 +308,7 @@ TEST(a_stored_space_becomes_wider)
          "1\n[sweep.policy.core]\n[sweep.policy.num_layers]\n[sweep]\ncost = device\n",
          "sweep.cost"},
     };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         snprintf(text, sizeof text, GAME "%s", bad[i].text);
         OK(load(text, &wide_setup, &want, err));
         FAILS(search_widen(&s, &want, &wider, err), ST_CONFIG, bad[i].says);
@@ -349,7 +349,7 @@ TEST(what_is_searched_a_trial_takes)
                                         &track_opt_table};
     size_t n_taken = 0, n_refused = 0;
 
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (size_t t = 0; t < COUNT(tables); t++)
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             const struct opt_def *opt = &tables[t]->defs[i];
             bool words = opt->type == OPT_BOOL || opt->type == OPT_ENUM;
@@ -434,7 +434,7 @@ TEST(damaged_spaces_are_refused)
     };
     struct search s;
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct error err = {0};
         if (search_from_json(bad[i], &s, &err) == ST_OK)
             fail_msg("accepted: %s", bad[i]);
@@ -456,7 +456,7 @@ TEST(methods_of_others_are_read_as_pareto)
                                            {"CARBS", "pareto"},   {"PROTEIN", "pareto"}, {"ParetoGenetic", "pareto"}};
     char text[128];
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < COUNT(words); i++) {
         SETUP *setup;
         SEARCH s;
         snprintf(text, sizeof text, GAME "[sweep]\nmethod = %s\n[sweep.train.gamma]\n", words[i][0]);
@@ -499,7 +499,7 @@ TEST(advised_bounds_are_allowed)
         {&rate, SPACE_LOG, 1e-3, 0.1, -1, 3.1622776601683795e-4, 3.162e-4},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct space_param p = {.key = "train.x", .scale = cases[i].scale, .min = cases[i].min, .max = cases[i].max};
         struct space space = {.dim = 1};
         double x = cases[i].x;

@@ -197,7 +197,7 @@ TEST(widening_keeps_the_rules)
         {"values = s, m, l", "values = s, m, l, xl", NULL},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         SETUP *setup, *other;
         SEARCH s, want;
         struct error why = {0};
@@ -232,7 +232,7 @@ TEST(commands_are_filled_in)
         {"awk '{ print }' {} {1} {{name}} {{ a}}", "awk|{ print }|{}|{1}|{name}|{{|a}}"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct program_place place = {.config = "/c", .dir = "/d", .study = "s", .trial = 7, .seed = 9};
         SETUP *setup = NULL;
         struct error why = {0};

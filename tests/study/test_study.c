@@ -39,7 +39,7 @@ static struct trial done(int64_t number, const char *params, double score, int64
 /* A row that cannot be read is there, with what can be; the others stay as they are. */
 TEST(rows_are_put)
 {
-    struct study_view v;
+    AT_END(study_view_free) struct study_view v = {0};
     struct trial trials[] = {done(0, "{\"train.gamma\":0.5,\"train.optimizer\":\"muon\"}", 3, 100),
                              done(1, "{\"train.gamma\":0.25}", 2, 200), done(2, "no object", 4, 300)};
     struct trial again = done(0, "{}", 1, 400);
@@ -59,7 +59,6 @@ TEST(rows_are_put)
     assert_true(v.n == 3 && v.x[0][0] == 0.5 && v.gp[0].score == -1.0);
     assert_int_equal(study_view_best_run(&v), 0);
     assert_string_equal(v.store_path, "/nowhere/a b.db");
-    study_view_free(&v);
 }
 
 TEST(scores_and_costs_have_one_direction)
@@ -117,10 +116,10 @@ TEST(the_limit_that_ended_it_is_raised)
     v.study.limits.wall_max_s = 90;
     v.study.limits.device_max_s = 22.5;
     v.study.limits.gain_min = 0.02;
-    for (size_t i = 0; i <= sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i <= COUNT(cases); i++) {
         struct strbuf out;
         strbuf_init(&out, 1000);
-        if (i == sizeof cases / sizeof cases[0]) { /* every trial was run, and nobody has said that it ended */
+        if (i == COUNT(cases)) { /* every trial was run, and nobody has said that it ended */
             v = (struct study_view){.study = {.name = (char *)"first", .limits.trials_max = 4}, .n = 4};
             snprintf(want, sizeof want, "trawl sweep --resume first --trials 8");
             study_resume_command(&v, NULL, &out);

@@ -20,11 +20,11 @@ TEST(times_are_read_and_shown)
     char buf[32];
     double s;
 
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         assert_true(parse_seconds(good[i].text, &s));
         assert_true(s == good[i].s);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         if (parse_seconds(bad[i], &s))
             fail_msg("'%s' was read as %g s", bad[i], s);
     assert_string_equal(format_seconds(0.0351, buf), "35.1 ms");

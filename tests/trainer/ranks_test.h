@@ -43,7 +43,7 @@ static const struct variant variants[] = {
     {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, 0, 0, false, false, 0, 0, true},
     {"squared", POLICY_CORE_MLP, TRAIN_MUON, 1e-5, 0, false, true, 0, 0, false}, /* updates end early */
 };
-#define N_VARIANTS (sizeof variants / sizeof variants[0])
+#define N_VARIANTS COUNT(variants)
 
 /* All segments are in every minibatch, so that the choice of segments plays no part. */
 static inline void setup_variant(struct setup *s, const struct variant *v)

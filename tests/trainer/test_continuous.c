@@ -102,19 +102,17 @@ TEST(a_run_resumes)
 TEST(observations_and_rewards_are_normalised)
 {
     SETUP s;
-    struct trainer *t;
     const float *obs;
-    size_t n;
 
     pendulum_open(&s, 2);
     s.train.learning_rate = 0.0; /* the same policy throughout */
     for (int norm = 0; norm < 2; norm++) {
         double squares = 0.0, rewards = 0.0;
         s.policy.norm_obs = s.train.scale_reward = norm == 1;
-        t = setup_trainer(&s);
+        struct trainer *t = setup_trainer(&s);
         for (int i = 0; i < 8; i++)
             OK(trainer_iterate(t, err));
-        n = t->n_agents * t->horizon;
+        size_t n = t->n_agents * t->horizon;
         obs = t->roll.obs;
         for (size_t i = 0; i < n; i++) {
             squares += (double)(obs[3 * i + 2] * obs[3 * i + 2]) / (double)n;
@@ -131,7 +129,7 @@ TEST(observations_and_rewards_are_normalised)
 /* Random play pays about -1200, a good controller -150. */
 static double trained_score(int std, int bounds, bool norm)
 {
-    struct setup s;
+    AT_END(setup_close) struct setup s = {0};
     struct train_result result;
     struct eval_settings eval = {.episodes = 128, .max_steps = 400, .greedy = true};
     struct eval_result score;
@@ -157,7 +155,6 @@ static double trained_score(int std, int bounds, bool norm)
     OK(trainer_run(t, NULL, &result, err));
     OK(trainer_eval(t, &eval, &score, err));
     trainer_destroy(t);
-    setup_close(&s);
     return score.score;
 }
 
@@ -233,7 +230,6 @@ TEST(choices_and_numbers_are_learned_together)
         struct train_result result;
         struct eval_result score;
         SETUP s;
-        TRAINER *t;
 
         setup_open(&s, &aim_def, 2);
         s.policy.action_bounds = bounds;
@@ -243,7 +239,7 @@ TEST(choices_and_numbers_are_learned_together)
         s.train.total_timesteps = 60000;
         s.train.learning_rate = 0.01;
         s.train.replay_ratio = 4;
-        t = setup_trainer(&s);
+        TRAINER *t = setup_trainer(&s);
         OK(trainer_eval(t, &eval, &score, err));
         assert_true(score.perf < 0.6); /* nothing is known of the cue */
         OK(trainer_run(t, NULL, &result, err));

@@ -255,14 +255,13 @@ static double cost_among(size_t n_runs)
     const struct train_gate gate = {
         .ctx = &alone, .enter = gate_enter, .leave = gate_leave, .wanted = gate_wanted, .n_runs = n_runs};
     const struct train_callbacks callbacks = {.gate = &gate};
-    struct setup s;
+    AT_END(setup_close) struct setup s = {0};
 
     setup_variant(&s, &variants[FIRST_OF_POPULATION]);
     struct trainer *t = setup_trainer(&s);
     OK(trainer_run(t, &callbacks, &result, err));
     assert_true(result.cost_calibrated && !alone);
     trainer_destroy(t);
-    setup_close(&s);
     return result.cost_s;
 }
 
@@ -434,10 +433,10 @@ int main(int argc, char **argv)
         OF_VARIANT(test_population_as_operations, 15), OF_VARIANT(test_population_as_operations, 16),
         OF_VARIANT(test_population_as_operations, 17),
     };
-    _Static_assert(sizeof variants / sizeof variants[0] == 18, "each has a test of each kind");
+    _Static_assert(COUNT(variants) == 18, "each has a test of each kind");
     char reason[256];
 
-    for (size_t i = 0; i < sizeof of_variants / sizeof of_variants[0]; i++)
+    for (size_t i = 0; i < COUNT(of_variants); i++)
         unit_test_add(0, of_variants[i]);
     if (test_listed(argc > 1 ? argv[1] : NULL))
         return 0;

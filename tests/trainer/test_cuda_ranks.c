@@ -23,13 +23,12 @@ static void setup_gpu(struct setup *s, const struct variant *v, int precision)
 }
 
 static const int counts[] = {2, 4};
-#define N_COUNTS (sizeof counts / sizeof counts[0])
 
 /* The first iteration is plain, the second recorded, later ones are replayed. */
 TEST(learn_as_one_gpu)
 {
     for (size_t v = 0; v < N_VARIANTS; v++)
-        for (size_t c = 0; c < N_COUNTS && counts[c] <= n_gpus; c++) {
+        for (size_t c = 0; c < COUNT(counts) && counts[c] <= n_gpus; c++) {
             struct trainer *ranks[KERN_RANKS_MAX];
             SETUP s;
             setup_gpu(&s, &variants[v], TRAIN_F32);
@@ -132,7 +131,6 @@ TEST(a_rank_that_hangs_is_named)
 int main(void)
 {
     char reason[256];
-    int rc;
 
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
@@ -145,7 +143,7 @@ int main(void)
         printf("# of %d GPUs: what needs four is left out\n", n_gpus);
     snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-cuda-ranks-%d.ckpt",
              getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp", (int)getpid());
-    rc = run_cases("cuda_ranks", NULL, NULL);
+    int rc = run_cases("cuda_ranks", NULL, NULL);
     unlink(ckpt_path);
     fflush(NULL);
     _exit(rc); /* the hung rank's thread and its device do not end */

@@ -245,7 +245,7 @@ TEST(leaves_training_alone)
     struct eval_settings e = {.episodes = 40, .agents = 10, .seed = 3, .max_steps = 100000};
     struct eval_result r, again;
 
-    for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
+    for (size_t i = 0; i < COUNT(cores); i++) {
         SETUP s;
         setup_game(&s, "cartpole", 2);
         s.policy.core = cores[i];

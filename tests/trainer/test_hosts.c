@@ -266,7 +266,7 @@ TEST(a_host_that_fails)
 TEST(a_host_that_refuses)
 {
     struct error why = {0};
-    struct group g = {0};
+    AT_END(group_close) struct group g = {0};
 
     setup_variant(&g.s, &variants[0]);
     group_gather(&g, 3, 3, REFUSES);
@@ -279,13 +279,12 @@ TEST(a_host_that_refuses)
     gather(g.hosts, 0);
     OK(group_create(&g, err));
     iterate(g.t, 2);
-    group_close(&g);
 }
 
 /* It asks for the end: the training can be saved and closed, and the next one has another host. */
 TEST(a_host_that_leaves)
 {
-    struct group g = {0};
+    AT_END(group_close) struct group g = {0};
 
     setup_variant(&g.s, &variants[0]);
     group_gather(&g, 2, 2, LEAVES);
@@ -303,7 +302,6 @@ TEST(a_host_that_leaves)
     OK(group_create(&g, err));
     OK(trainer_load(g.t, ckpt_path, err));
     iterate(g.t, 1);
-    group_close(&g);
 }
 
 /* Before the start nothing but its place is lost. */
@@ -332,7 +330,7 @@ TEST(silent_connections)
     setup_variant(&g.s, &variants[0]);
     g.s.train.devices = 2;
     OK(train_hosts_listen(&g.hosts, 2, AT, BUILD, err));
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+    for (size_t i = 0; i < COUNT(fds); i++)
         fds[i] = connect_to(g.hosts);
     OK(link_send(fds[23], "TRAWL", 5, err)); /* and one that stops within its greeting */
     g.others[0] = join(&g.s, train_hosts_where(g.hosts), BUILD, FOLLOWS);
@@ -341,7 +339,7 @@ TEST(silent_connections)
     OK(group_create(&g, err));
     iterate(g.t, 1);
     group_close(&g);
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+    for (size_t i = 0; i < COUNT(fds); i++)
         close(fds[i]);
 }
 
@@ -370,7 +368,7 @@ TEST(listening_at_a_port)
     struct error why = {0};
     char at[80];
 
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         error_clear(&why);
         assert_int_equal(train_hosts_listen(&first, 2, wrong[i], BUILD, &why), ST_USAGE);
         assert_non_null(strstr(why.text, wrong[i]));
@@ -392,7 +390,7 @@ TEST(listening_at_a_port)
 /* Neither another secret nor another build gets in, and who comes after them does. */
 TEST(strangers)
 {
-    struct group g = {0};
+    AT_END(group_close) struct group g = {0};
     char where[512];
 
     setup_variant(&g.s, &variants[0]);
@@ -412,7 +410,6 @@ TEST(strangers)
     iterate(g.t, 1);
     assert_int_equal(exit_code(guess), 1);
     assert_int_equal(exit_code(older), 1);
-    group_close(&g);
 }
 
 int main(void)

@@ -78,11 +78,10 @@ static struct eval_result trained(double e3b_coef, struct train_result *ret_resu
 {
     struct eval_settings eval = {.episodes = 64, .max_steps = 1000};
     struct eval_result score;
-    struct trainer *t;
     struct setup s;
 
     corridor_open(&s, e3b_coef);
-    t = setup_trainer(&s);
+    struct trainer *t = setup_trainer(&s);
     OK(trainer_run(t, NULL, ret_result, err));
     OK(trainer_eval(t, &eval, &score, err));
     trainer_destroy(t);

@@ -70,7 +70,7 @@ static void check_game(const char *name, bool greedy)
 
 TEST(plays_what_was_evaluated)
 {
-    for (size_t i = 0; i < sizeof games / sizeof *games; i++)
+    for (size_t i = 0; i < COUNT(games); i++)
         check_game(games[i], false);
     check_game("cartpole", true);
     check_game("pong", true);

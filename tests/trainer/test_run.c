@@ -351,7 +351,7 @@ TEST(numeric_failure)
 
 static double learn(const char *game, int core, int encoder, int64_t steps)
 {
-    struct setup s;
+    AT_END(setup_close) struct setup s = {0};
     struct watch w = {0};
 
     setup_game(&s, game, 2);
@@ -369,7 +369,6 @@ static double learn(const char *game, int core, int encoder, int64_t steps)
     s.train.total_timesteps = steps;
     setup_option(&s, strcmp(game, "memory") == 0 ? "length" : "n", 2);
     double perf = run(&s, &w).window.perf;
-    setup_close(&s);
     return perf;
 }
 
@@ -409,7 +408,7 @@ TEST(perf_outside_is_warned_of_once)
 
     t->def = &def;
     log_set_sink(count_line, &n);
-    for (size_t i = 0; i < sizeof logs / sizeof logs[0]; i++) {
+    for (size_t i = 0; i < COUNT(logs); i++) {
         struct env_log log = {.episodes = 2.0, .perf = logs[i].perf};
         log_bound_perf(t, &log);
         assert_true(log.perf == logs[i].counts_as);

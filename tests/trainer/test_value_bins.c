@@ -64,7 +64,7 @@ TEST(odd_numbers_of_bins_are_refused)
     SETUP s;
 
     memory_open(&s, 1);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         s.policy.value_bins = bad[i];
         FAILS(trainer_check(s.def, s.env, &s.policy, &s.train, err), ST_CONFIG, "policy.value_bins");
     }
@@ -74,11 +74,10 @@ TEST(odd_numbers_of_bins_are_refused)
 TEST(memory_is_learned)
 {
     SETUP s;
-    TRAINER *t;
     struct train_result result;
 
     memory_open(&s, 2);
-    t = setup_trainer(&s);
+    TRAINER *t = setup_trainer(&s);
     OK(trainer_run(t, NULL, &result, err));
     printf("# perf %.3f, explained variance %.3f\n", result.window.perf, result.window.explained_variance);
     assert_true(UNDER_TSAN || result.window.perf > 0.95);

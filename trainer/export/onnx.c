@@ -302,7 +302,7 @@ static struct name add_lstm(struct onnx *g, struct name x, struct name *state, s
 static struct name add_core(struct onnx *g, struct name x)
 {
     const struct policy *p = g->of->policy;
-    struct strbuf all = begin_node(g, "Concat", NULL, NULL, NULL);
+    AT_END(strbuf_free) struct strbuf all = begin_node(g, "Concat", NULL, NULL, NULL);
     size_t i = p->n_encoder_tensors;
     struct name axis;
 
@@ -326,7 +326,6 @@ static struct name add_core(struct onnx *g, struct name x)
         add_attribute_int(g, &all, "axis", 0);
         (void)end_node(g, &all, "next_state");
     }
-    strbuf_free(&all);
     return x;
 }
 

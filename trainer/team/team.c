@@ -300,7 +300,6 @@ static const struct {
     [RANK_BEGIN_FROM] = {rank_begin_from, false},
     [RANK_NUMBERS] = {rank_numbers, false},
 };
-#define N_CALLS (sizeof calls / sizeof calls[0])
 
 /* The hosts are not one training any more. lost: one of them is gone or silent. */
 static enum status hosts_end(struct team *team, const struct error *why, bool lost, struct error *err)
@@ -613,7 +612,7 @@ static enum status serve(struct team *team, const struct host_call *call, const 
     struct ranks_job job = {.ctx = &args};
     struct error why = {0};
 
-    if (call->call < 0 || (size_t)call->call >= N_CALLS)
+    if (call->call < 0 || (size_t)call->call >= COUNT(calls))
         return FAIL(err, ST_CORRUPT, "the first host asks for %d, which no rank does", (int)call->call);
     job.fn = calls[call->call].fn;
     args.first = team->first;

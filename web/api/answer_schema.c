@@ -175,7 +175,7 @@ static cJSON *parse(const char **at)
 
 cJSON *answer_schema(const char *path)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+    for (size_t i = 0; i < COUNT(forms); i++)
         if (strcmp(forms[i].path, path) == 0) {
             const char *at = forms[i].form;
             return parse(&at);

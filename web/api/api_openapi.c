@@ -61,7 +61,7 @@ static void add_params(cJSON *list, const struct route *route)
         add_param(list, "folder", "path", "string", "the file's folder");
     if (strstr(route->path, "{file}") != NULL)
         add_param(list, "file", "path", "string", "the file's name");
-    for (size_t i = 0; i < sizeof param_texts / sizeof param_texts[0]; i++)
+    for (size_t i = 0; i < COUNT(param_texts); i++)
         if (list_has(route->params, param_texts[i].name))
             add_param(list, param_texts[i].name, "query", param_texts[i].type, param_texts[i].text);
 }
@@ -119,7 +119,7 @@ static void add_refusals(cJSON *responses)
         {"503", "no controller runs, or it waits; try again (Retry-After)"},
     };
 
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+    for (size_t i = 0; i < COUNT(refusals); i++)
         add_answer(responses, refusals[i][0], refusals[i][1], "application/json", answer_schema_failure());
 }
 

@@ -20,7 +20,7 @@ static enum status read_rule(const struct request *r, bool maximize, char rule[R
     double value = 0;
 
     snprintf(rule, RULE_MAX, "best");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *found = target_query(&r->target, names[i]);
         if (found != NULL && given != NULL)
             return FAIL(err, ST_USAGE, "both %s and %s are given; give one of rule, budget_s, score and trial", given,
@@ -189,7 +189,7 @@ enum status api_report(struct serve *s, const struct request *r, struct strbuf *
                    {"pdf", "application/pdf", REPORT_PDF},
                    {"png", "image/png", REPORT_PNG}};
     const char *name = target_query(&r->target, "format");
-    size_t i = 0, n = sizeof formats / sizeof formats[0];
+    size_t i = 0, n = COUNT(formats);
 
     while (i < n && name != NULL && strcmp(formats[i].name, name) != 0)
         i++;

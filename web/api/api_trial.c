@@ -81,12 +81,11 @@ void api_put_export_command(const struct serve *s, const char *study, const char
 static void put_train_command(const struct study *study, const struct trial *trial, struct strbuf *out)
 {
     const struct export_reason none = {.rule = "trial"}; /* not part of a command line */
-    struct strbuf line;
+    AT_END(strbuf_free) struct strbuf line = {0};
 
     strbuf_init(&line, SERVE_BODY_BYTES);
     bool ok = export_build(study, trial, &none, EXPORT_ARGS, &line, NULL) == ST_OK;
     api_put_train_command(out, ok ? &line : NULL);
-    strbuf_free(&line);
 }
 
 static enum status put_config(const struct request *r, struct store *store, int64_t study_id, int64_t against,

@@ -165,7 +165,7 @@ static enum status read_fields(struct listing *l, const char *fields, struct err
         size_t n = strcspn(at, ",");
         int column = column_find(l->p, at, n);
         size_t more = n == 6 && strncmp(at, "params", 6) == 0 ? l->p->view.search.space.dim : 1;
-        if (l->n_columns + more > sizeof l->columns / sizeof l->columns[0])
+        if (l->n_columns + more > COUNT(l->columns))
             return FAIL(err, ST_USAGE, "fields names a column several times");
         if (more != 1 || (n == 6 && strncmp(at, "params", 6) == 0))
             for (size_t k = 0; k < l->p->view.search.space.dim; k++)

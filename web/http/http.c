@@ -116,7 +116,7 @@ static const char *ca_file_of(const struct http_settings *s)
 
     if (s->ca_file != NULL && s->ca_file[0] != '\0')
         return s->ca_file;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *path = getenv(names[i]);
         if (path != NULL && path[0] != '\0')
             return path;
@@ -246,7 +246,7 @@ static const char *server_words(const cJSON *json)
         return json->valuestring;
     if (cJSON_IsArray(json))
         return server_words(cJSON_GetArrayItem(json, 0));
-    for (size_t i = 0; cJSON_IsObject(json) && i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; cJSON_IsObject(json) && i < COUNT(keys); i++) {
         const char *words = server_words(cJSON_GetObjectItemCaseSensitive(json, keys[i]));
         if (words != NULL && words[0] != '\0')
             return words;
@@ -454,7 +454,7 @@ static bool may_follow(const char *from, const char *location, long code, const 
 
     if (code != 307 && code != 308 && strcmp(method, "GET") != 0)
         same = false;
-    for (size_t i = 0; same && i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; same && i < COUNT(parts); i++) {
         char *x = NULL, *y = NULL;
         same = curl.url_get(a, parts[i], &x, CURLU_DEFAULT_PORT) == CURLUE_OK &&
                curl.url_get(b, parts[i], &y, CURLU_DEFAULT_PORT) == CURLUE_OK && strcasecmp(x, y) == 0;

@@ -40,7 +40,7 @@ const char *http_url_shown(const char *url, char *buf, size_t size)
 
     snprintf(buf, size, "an invalid address");
     if (u != NULL && curl.url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
-        for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        for (size_t i = 0; i < COUNT(hidden); i++)
             curl.url_set(u, hidden[i], NULL, 0);
         if (curl.url_get(u, CURLUPART_URL, &shown, 0) == CURLUE_OK)
             snprintf(buf, size, "%s", shown);

@@ -79,7 +79,7 @@ static double round_step(double raw, bool is_time)
     static const double clock[] = {15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400};
     double power = pow(10.0, floor(log10(raw)));
 
-    for (size_t i = 0; is_time && raw > 10.0 && i < sizeof clock / sizeof clock[0]; i++)
+    for (size_t i = 0; is_time && raw > 10.0 && i < COUNT(clock); i++)
         if (clock[i] >= raw)
             return clock[i];
     return raw <= power ? power : raw <= 2.0 * power ? 2.0 * power : raw <= 5.0 * power ? 5.0 * power : 10.0 * power;
@@ -121,7 +121,7 @@ static size_t log_candidates(const struct axis *axis, double values[CANDIDATES_M
             }
         }
     }
-    for (size_t i = 0; axis->is_time && i < sizeof clock / sizeof clock[0]; i++) {
+    for (size_t i = 0; axis->is_time && i < COUNT(clock); i++) {
         if (clock[i].value < axis->lo || clock[i].value > axis->hi || n == CANDIDATES_MAX)
             continue;
         levels[n] = clock[i].level;
@@ -168,14 +168,14 @@ static void logit_ticks(struct axis *axis, size_t n_wanted)
     static const double values[] = {0.001, 0.01, 0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999};
     size_t n = 0, k = 0;
 
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+    for (size_t i = 0; i < COUNT(values); i++)
         n += values[i] >= axis->lo && values[i] <= axis->hi;
     if (n < 2) {
         linear_ticks(axis, n_wanted);
         return;
     }
     size_t every = (n + n_wanted - 1) / n_wanted;
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+    for (size_t i = 0; i < COUNT(values); i++)
         if (values[i] >= axis->lo && values[i] <= axis->hi && k++ % every == 0)
             add_tick(axis, values[i], 0.0);
 }

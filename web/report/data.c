@@ -140,7 +140,7 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
     report_promise(v, i, &p);
     const double known[] = {p.mean, p.is_known ? p.score : (double)NAN, p.lo, p.hi, p.start_s};
     strbuf_addf(out, ",%zu", p.n_seeds);
-    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+    for (size_t k = 0; k < COUNT(known); k++) {
         strbuf_add(out, ",");
         csv_f64(out, known[k]);
     }

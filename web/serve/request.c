@@ -220,7 +220,7 @@ bool host_is_allowed(const char *host, const char *const *names, size_t n_names)
 
     if (n == 0)
         return false;
-    for (size_t i = 0; i < sizeof loopback / sizeof loopback[0]; i++)
+    for (size_t i = 0; i < COUNT(loopback); i++)
         if (strlen(loopback[i]) == n && strncasecmp(host, loopback[i], n) == 0)
             return true;
     for (size_t i = 0; i < n_names; i++)

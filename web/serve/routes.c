@@ -56,7 +56,7 @@ const struct route serve_routes[] = {
     {"assets/{folder}/{file}", "", ROUTE_CACHED, page_asset, "An embedded file", "application/octet-stream"},
     {"assets/{file}", "", ROUTE_CACHED, page_asset, "An embedded file", "application/octet-stream"},
 };
-const size_t serve_n_routes = sizeof serve_routes / sizeof serve_routes[0];
+const size_t serve_n_routes = COUNT(serve_routes);
 
 /* Pages: any address below these, with any parameters, for the state of a page is in its address. */
 static const struct route index_route = {"", "", ROUTE_FRESH, page_index, "The page", "text/html; charset=utf-8"};

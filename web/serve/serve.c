@@ -189,7 +189,7 @@ static void fail_missing(struct serve *s, const char *name, struct error *err)
         (void)FAIL(err, ST_BUSY, "%s", s->store_error);
         return;
     }
-    for (; n < s->n_studies && n < sizeof names / sizeof names[0]; n++)
+    for (; n < s->n_studies && n < COUNT(names); n++)
         names[n] = s->studies[n]->view.study.name;
     const char *near = word_nearest(name, names, n);
     if (near != NULL)

@@ -161,7 +161,7 @@ static void harden(struct MHD_Response *response, const char *csp)
         {"Vary", "Accept-Encoding, Cookie, Authorization"},
     };
 
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+    for (size_t i = 0; i < COUNT(headers); i++)
         mhd.add_response_header(response, headers[i][0], headers[i][1]);
     mhd.add_response_header(response, "Content-Security-Policy", csp != NULL ? csp : CSP_PAGES);
 }

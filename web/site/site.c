@@ -160,7 +160,7 @@ static enum status write_study(struct site *w, const cJSON *front, struct error 
     struct strbuf out;
 
     begin_file(&out);
-    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++)
+    for (size_t i = 0; i < COUNT(tails); i++)
         site_add(w, tails[i], tails[i], &out);
     cJSON_ArrayForEach(point, cJSON_GetObjectItem(front, "points"))
     {
@@ -236,7 +236,7 @@ static enum status write_models(struct site *w, const cJSON *study, const cJSON 
     const cJSON *points = cJSON_GetObjectItem(front, "points"), *point;
     int n = cJSON_GetArraySize(params), n_pairs = n * (n - 1) / 2 * cJSON_GetArraySize(points);
 
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+    for (size_t i = 0; i < COUNT(places); i++)
         TRY(write_place(w, params, places[i], true, err));
     cJSON_ArrayForEach(point, points)
     {
@@ -256,7 +256,7 @@ static enum status write_one(struct site *w, size_t i, struct error *err)
 
     w->study = w->set->studies[i];
     snprintf(w->folder, sizeof w->folder, "s%zu", i);
-    for (size_t k = 0; k < sizeof folders / sizeof folders[0]; k++) {
+    for (size_t k = 0; k < COUNT(folders); k++) {
         snprintf(path, sizeof path, "data/%s/%s", w->folder, folders[k]);
         TRY(make_dir(w, path, err));
     }
@@ -361,7 +361,7 @@ static enum status write_assets(struct site *w, struct error *err)
         const struct asset *asset = &serve_assets[i];
         bool page = strcmp(asset->name, "site.html") == 0, game = strncmp(asset->name, "games/", 6) == 0, wanted = page;
         char path[96], *text;
-        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        for (size_t k = 0; k < COUNT(names); k++)
             wanted = wanted || strcmp(asset->name, names[k]) == 0;
         if (!wanted && !(game && w->written.n_games > 0))
             continue;
@@ -403,7 +403,7 @@ static enum status write_all(struct site *w, struct error *err)
     static const char *const folders[] = {"assets", "data/games"};
 
     TRY(check_dir(w, err));
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+    for (size_t i = 0; i < COUNT(folders); i++)
         TRY(make_dir(w, folders[i], err));
     for (size_t i = 0; i < w->set->n_studies; i++)
         TRY(write_one(w, i, err));

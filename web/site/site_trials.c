@@ -106,7 +106,7 @@ static void add_exports(struct trials *t, size_t i, struct strbuf *out)
     STRBUF(text, SITE_MAX_BYTES);
 
     strbuf_add(out, ",\"exports\":{");
-    for (size_t k = 0, n = 0; k < sizeof formats / sizeof formats[0]; k++) {
+    for (size_t k = 0, n = 0; k < COUNT(formats); k++) {
         char tail[64];
         snprintf(tail, sizeof tail, "/export?trial=%zu&format=%s", i, formats[k]);
         strbuf_clear(&text);

@@ -71,7 +71,6 @@ static void begin_run(struct mlflow *m, struct track_run *run, const struct trac
     static const char *const facts[] = {"attempt", "number", "origin", "seed",  "device",
                                         "env",     "metric", "goal",   "method"};
     struct filling f = {.m = m, .run = run, .reply = reply, .kind = MLFLOW_PARAM};
-    const cJSON *item;
     char key[64];
 
     if (!mlflow_ensure_run(m, run, row, reply))
@@ -84,10 +83,10 @@ static void begin_run(struct mlflow *m, struct track_run *run, const struct trac
     mlflow_batch_clear(m->batch);
     track_flatten(track_get(row->json, "config"), put_flat, &f);
     f.kind = MLFLOW_TAG;
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+    for (size_t i = 0; i < COUNT(facts); i++) {
         cJSON *one = cJSON_CreateObject();
         snprintf(key, sizeof key, "trawl.%s", facts[i]);
-        item = track_get(row->json, facts[i]);
+        const cJSON *item = track_get(row->json, facts[i]);
         if (item != NULL && cJSON_AddItemReferenceToObject(one, key, (cJSON *)item))
             track_flatten(one, put_flat, &f);
         cJSON_Delete(one);

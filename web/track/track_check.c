@@ -10,7 +10,7 @@ static const struct tracker_ops *const all_ops[] = {&track_wandb_ops, &track_mlf
 
 const struct tracker_ops *track_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof all_ops / sizeof all_ops[0]; i++)
+    for (size_t i = 0; i < COUNT(all_ops); i++)
         if (all_ops[i] != NULL && strcmp(all_ops[i]->name, name) == 0)
             return all_ops[i];
     return NULL;
@@ -31,7 +31,7 @@ bool track_next_word(const char **at, char *ret_word, size_t size)
 
 static enum status check_name(const char *name, struct error *err)
 {
-    const char *names[sizeof all_ops / sizeof all_ops[0]], *near;
+    const char *names[COUNT(all_ops)], *near;
     char list[200] = "";
     size_t n = 0, used = 0;
 
@@ -41,7 +41,7 @@ static enum status check_name(const char *name, struct error *err)
         return FAIL(err, ST_CONFIG,
                     "neptune: the service closed on 2026-03-05; use wandb, mlflow (a server of your own) or trackio "
                     "instead, the store keeps every number meanwhile");
-    for (size_t i = 0; i < sizeof all_ops / sizeof all_ops[0]; i++)
+    for (size_t i = 0; i < COUNT(all_ops); i++)
         if (all_ops[i] != NULL) {
             names[n] = all_ops[i]->name;
             if (used < sizeof list)

@@ -74,7 +74,7 @@ static void add_config(struct trackio *t, const struct track_row *row)
 
     strbuf_add(sb, "},\"config\":{");
     track_flatten(track_get(row->json, "config"), add_flat, sb);
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+    for (size_t i = 0; i < COUNT(facts); i++) {
         const cJSON *item = track_get(row->json, facts[i]);
         if (item == NULL)
             continue;

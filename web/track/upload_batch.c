@@ -13,7 +13,7 @@ static enum track_row_type type_of(const cJSON *json)
                                         "result", "study", "front",   "file",   "study_end"};
     const char *type = json_get_str(json, "type");
 
-    for (size_t i = 1; type != NULL && i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 1; type != NULL && i < COUNT(names); i++)
         if (strcmp(type, names[i]) == 0)
             return (enum track_row_type)i;
     return TRACK_ROW_UNKNOWN;

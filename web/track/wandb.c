@@ -211,7 +211,7 @@ void wandb_line_send(struct wandb *w, struct track_run *run, const struct track_
                      struct track_reply *reply)
 {
     int64_t last = wandb_state_i64(run, "step", -1);
-    struct chunk c;
+    AT_END(chunk_free) struct chunk c = {0};
 
     step = step > last ? step : last + 1;
     chunk_begin(&c, run);
@@ -221,7 +221,6 @@ void wandb_line_send(struct wandb *w, struct track_run *run, const struct track_
     chunk_send(w, run, &c, reply);
     if (reply->verdict == TRACK_DONE)
         wandb_state_set_i64(run, "step", step);
-    chunk_free(&c);
     cJSON_Delete(values);
 }
 
@@ -237,7 +236,7 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
 
     *reply = (struct track_reply){.verdict = TRACK_DONE};
     chunk_begin(&c, run);
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+    for (size_t i = 0; i < COUNT(facts); i++) {
         const cJSON *item = track_get(row->json, facts[i]);
         if (item == NULL || cJSON_IsNull(item))
             continue;

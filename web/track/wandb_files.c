@@ -163,7 +163,6 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
                         struct track_reply *reply)
 {
     int64_t step = wandb_state_i64(run, "step", 0), n_requests;
-    cJSON *values;
     char path[96];
     STRBUF(page, 8u << 20);
 
@@ -173,7 +172,7 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
     wandb_file_send(w, run, path, "text/html", page.text, page.len, reply);
     n_requests = reply->n_requests;
     if (reply->verdict == TRACK_DONE) {
-        values = cJSON_CreateObject();
+        cJSON *values = cJSON_CreateObject();
         (void)media(values, "study/picture", "html-file", path, page.text, page.len);
         wandb_line_send(w, run, row, values, step, reply);
         reply->n_requests = n_requests + 1;

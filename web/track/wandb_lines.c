@@ -82,7 +82,7 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     cJSON_ArrayForEach(section, config) add_entry(sb, section->string, section);
     strbuf_add(sb, "\"trawl\":{\"value\":{\"study\":");
     json_write_str(sb, w->c.study);
-    for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
+    for (size_t i = 0; i < COUNT(sent); i++) {
         const cJSON *item = track_get(row->json, sent[i]);
         if (item == NULL)
             continue;

@@ -43,7 +43,7 @@ static enum status read_mode(struct wandb_settings *s, struct error *err)
     const char *mode = track_env("WANDB_MODE");
 
     s->mode = TRACK_ONLINE;
-    for (size_t i = 0; mode != NULL && i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; mode != NULL && i < COUNT(words); i++)
         if (strcasecmp(mode, words[i].word) == 0) {
             s->mode = words[i].mode;
             return ST_OK;

@@ -68,16 +68,15 @@ static const struct {
     {"describe", "print a game's options and shape as JSON", env_describe_command},
     {"play", "play a checkpoint's policy, a picture a line", env_play},
 };
-#define N_PARTS (sizeof parts / sizeof parts[0])
 
 static enum status print_help(struct error *err)
 {
     puts("usage: trawl env new|build|check|describe|play ...\n\n"
          "Games of your own: a library that is built once and named by its path wherever a game's name goes.\n\n"
          "commands:");
-    for (size_t i = 0; i < N_PARTS; i++)
+    for (size_t i = 0; i < COUNT(parts); i++)
         printf("  %-9s %s\n", parts[i].name, parts[i].summary);
-    for (size_t i = 0; i < N_PARTS; i++) {
+    for (size_t i = 0; i < COUNT(parts); i++) {
         char *help[] = {(char *)parts[i].name, "--help", NULL};
         puts("");
         TRY(parts[i].run(2, help, err));
@@ -91,7 +90,7 @@ enum status cmd_env(int argc, char **argv, struct error *err)
         return FAIL(err, ST_USAGE, "env: give new, build, check, describe or play; `trawl env --help` explains them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help(err);
-    for (size_t i = 0; i < N_PARTS; i++)
+    for (size_t i = 0; i < COUNT(parts); i++)
         if (strcmp(argv[1], parts[i].name) == 0)
             return parts[i].run(argc - 1, argv + 1, err);
     return FAIL(err, ST_USAGE, "env: no command '%s'; there are new, build, check, describe and play", argv[1]);

@@ -6,7 +6,6 @@
 #include "envs/envs.h"
 #include "envs/plugin/describe.h"
 #include "envs/plugin/library.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 
 /* Shape of a game by its default settings. */

@@ -140,7 +140,7 @@ static void remove_folder(const char *folder)
         snprintf(path, sizeof path, "%s/%s", folder, env_headers[i].name);
         (void)unlink(path);
     }
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+    for (size_t i = 0; i < COUNT(made); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, made[i]);
         (void)unlink(path);
     }
@@ -185,7 +185,7 @@ static void fill_args(const struct build *b, const char *out, bool object, struc
 
     compiler_add_words(args, b->kind == SOURCE_CXX ? own_or("CXX", "c++") : own_or("CC", "cc"));
     compiler_add(args, "", object ? "-c" : "-shared");
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+    for (size_t i = 0; i < COUNT(usual); i++)
         compiler_add(args, "", usual[i]);
     if (TRAWL_CPU_ARCH[0] != '\0')
         compiler_add(args, "-march=", TRAWL_CPU_ARCH);

@@ -59,7 +59,7 @@ static void side_close(struct gpu_side *s)
     void *const all[] = {s->actions,    s->reals,    s->io.obs,    s->io.final_obs,
                          s->io.rewards, s->io.terms, s->io.truncs, s->io.mask};
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < COUNT(all); i++)
         kern_free(s->kern, all[i]);
     kern_env_destroy(s->kern, s->env);
 }

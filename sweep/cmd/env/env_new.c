@@ -30,7 +30,7 @@ static enum status check_name(const char *name, struct error *err)
     if (!ok)
         return FAIL(err, ST_USAGE, "env new: '%s' is no name for a game; a letter, then up to %d of a-z 0-9 _", name,
                     ENV_LIBRARY_NAME_MAX - 1);
-    for (size_t i = 0; i < sizeof macros / sizeof macros[0]; i++)
+    for (size_t i = 0; i < COUNT(macros); i++)
         if (strcmp(name, macros[i]) == 0)
             return FAIL(err, ST_USAGE, "env new: '%s' is a macro of C or of its headers; choose another name", name);
     if (strcmp(name, "trawl_env") == 0)

@@ -72,7 +72,6 @@ enum status env_play(int argc, char **argv, struct error *err)
     int64_t seed = 1;
     bool greedy = false;
     FILE *out;
-    enum status rc;
     const struct cli_opt opts[] = {
         {"seed", 0, CLI_INT, &seed, "N", "seeds the game and the choices (1)"},
         {"greedy", 0, CLI_FLAG, &greedy, NULL, "take the likeliest action in place of sampling"},
@@ -92,7 +91,7 @@ enum status env_play(int argc, char **argv, struct error *err)
 
     CLI_PARSE(cli, words);
     TRY(env_keep_stdout(&out, err));
-    rc = play(words.v[0], seed, greedy, out, err);
+    enum status rc = play(words.v[0], seed, greedy, out, err);
     if (fclose(out) != 0 && rc == ST_OK)
         rc = FAIL(err, ST_IO, "env play: the answer could not be written");
     return rc;

@@ -241,11 +241,9 @@ static enum status write_table(const struct options *options, const struct confi
 enum status env_puffer_write(const char *dir, const char *name, const char *folder, struct error *err)
 {
     struct options options = {.n = 0};
-    struct config *config;
     char path[PATH_MAX];
     MEM_LOCAL char *text = NULL;
     size_t n = 0;
-    enum status rc;
     STRBUF(places, 4 * PATH_MAX);
 
     snprintf(path, sizeof path, "%s/binding.c", dir);
@@ -266,8 +264,8 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
             dir);
     options.has_texts = has_text(dir, "pufferenv.h", "dict_get_str") || strstr(text, "dict_get_str") != NULL;
     find_options(text, &options);
-    config = config_create();
-    rc = load_config(config, dir, name, &places, err);
+    struct config *config = config_create();
+    enum status rc = load_config(config, dir, name, &places, err);
     add_config_options(config, &options);
     if (rc == ST_OK && options.n_left_out > 0)
         rc = FAIL(err, ST_CONFIG, "env build: %s: the game and its config have %zu options; at most %d can be taken",

@@ -135,7 +135,7 @@ static bool guards_stand(const struct env_side *s)
     } all[] = {{s->obs, s->obs_bytes},  {s->final_obs, s->obs_bytes}, {s->rewards, s->n_agents * sizeof(float)},
                {s->terms, s->n_agents}, {s->truncs, s->n_agents},     {s->mask, s->n_agents * s->mask_width}};
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < COUNT(all); i++)
         for (size_t k = 0; all[i].tensor != NULL && k < GUARD_BYTES; k++)
             if (((const unsigned char *)all[i].tensor + all[i].bytes)[k] != GUARD)
                 return false;

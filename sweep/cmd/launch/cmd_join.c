@@ -2,7 +2,6 @@
 #include "study/setup/setup.h"
 #include "store/store.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/long_wait.h"
 #include "sweep/launch/device_spec.h"

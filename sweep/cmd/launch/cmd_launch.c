@@ -1,7 +1,6 @@
 /* cmd_launch.c - `trawl launch check`: tries the way to other machines, and names what is wrong with each. */
 #include "base/text/json.h"
 #include "study/setup/setup.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/devices.h"
 #include "sweep/launch/probe.h"

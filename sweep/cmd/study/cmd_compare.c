@@ -9,7 +9,6 @@
 #include "study/view/promise.h"
 #include "study/view/study_view.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "web/report/report.h"
 

@@ -4,7 +4,6 @@
 #include "base/text/duration.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/control/command/control_send.h"

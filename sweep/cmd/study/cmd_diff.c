@@ -1,7 +1,6 @@
 /* cmd_diff.c - `trawl diff`: what two trials of a study differ in, and what came of it. */
 #include "base/text/json.h"
 #include "study/view/study_view.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "web/api/trial_config.h"
 

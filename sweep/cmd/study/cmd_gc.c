@@ -1,7 +1,6 @@
 /* cmd_gc.c - `trawl gc`: empties the trash of a store. */
 #include "base/text/json.h"
 #include "store/store.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/command/control_command.h"
 #include "sweep/control/command/control_send.h"

@@ -4,7 +4,6 @@
  * others. */
 #include "base/text/json.h"
 #include "study/setup/setup.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/study/import_file.h"
 #include "sweep/cmd/study/import_row.h"

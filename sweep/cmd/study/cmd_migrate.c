@@ -1,7 +1,6 @@
 /* cmd_migrate.c - `trawl migrate`: a whole store from a file to PostgreSQL, or back. */
 #include "base/text/json.h"
 #include "store/store.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 
 static cJSON *copied_json(const struct store_copied *copied)

@@ -2,7 +2,6 @@
 #include "base/text/json.h"
 #include "store/store.h"
 #include "study/version.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/proposals/replay.h"
 

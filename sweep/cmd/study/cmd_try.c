@@ -2,7 +2,6 @@
 #include "base/text/json.h"
 #include "study/view/export.h"
 #include "study/view/study_view.h"
-#include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/ask/ask_points.h"
 #include "sweep/control/command/control_command.h"

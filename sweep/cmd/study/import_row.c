@@ -107,7 +107,7 @@ static enum status state(const cJSON *row, const char **ret_word, struct error *
     const char *word = state_text(row);
 
     *ret_word = "done";
-    for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; word != NULL && i < COUNT(words); i++)
         if (strcasecmp(word, words[i][0]) == 0) {
             *ret_word = words[i][1];
             return ST_OK;
@@ -284,7 +284,7 @@ static const char *row_games(const cJSON *row)
 {
     static const char *const names[] = {"env", "env_name", "base.env_name", "env.name"};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const cJSON *item = cell(row, names[i]);
         if (!is_blank(item))
             return item->valuestring;

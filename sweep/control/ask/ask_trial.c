@@ -88,7 +88,7 @@ static enum status read_state(const cJSON *body, const char *verb, enum trial_st
     const char *word = json_get_str(body, "state");
 
     *ret_state = TRIAL_DONE;
-    for (size_t i = 0; word != NULL && i < sizeof states / sizeof states[0]; i++)
+    for (size_t i = 0; word != NULL && i < COUNT(states); i++)
         if (strcmp(word, trial_state_name(states[i])) == 0) {
             *ret_state = states[i];
             return ST_OK;

@@ -50,7 +50,7 @@ static bool ended_by_limit(const struct study *study)
 {
     static const char *const limits[] = {"trials", "budget", "wall_time", "device_time", "target", "min_gain", "space"};
 
-    for (size_t i = 0; study->end_rule != NULL && i < sizeof limits / sizeof limits[0]; i++)
+    for (size_t i = 0; study->end_rule != NULL && i < COUNT(limits); i++)
         if (strcmp(study->end_rule, limits[i]) == 0)
             return true;
     return false;

@@ -98,7 +98,7 @@ static enum status read_study(const cJSON *json, struct study *s, struct error *
                  {"method", &s->method},
                  {"metric", &s->metric}};
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < COUNT(texts); i++) {
         const char *text = json_get_str(json, texts[i].key);
         if (text == NULL)
             return FAIL(err, ST_USAGE, "the submitted study has no %s; is the program of another version?",

@@ -74,7 +74,6 @@ enum status control_server_create(struct control_server **ret_server, const char
     struct control_address addresses[CONTROL_ADDRESSES];
     struct control_server *s = NULL;
     size_t n = 0, i = 0;
-    enum status rc;
 
     TRY(control_addresses(store_path, addresses, &n, err));
     s = mem_alloc(sizeof *s);
@@ -87,7 +86,8 @@ enum status control_server_create(struct control_server **ret_server, const char
     while (s->epoll >= 0 && i < n && !listen_at(s, &addresses[i]))
         i++;
     if (s->fd < 0 || !watch(s, s->fd, CONTROL_CLIENTS_MAX)) {
-        rc = FAIL(err, ST_IO, "%s: no socket for commands can be made beside it: %s", store_path, strerror(errno));
+        enum status rc =
+            FAIL(err, ST_IO, "%s: no socket for commands can be made beside it: %s", store_path, strerror(errno));
         control_server_destroy(s);
         return rc;
     }

@@ -349,7 +349,7 @@ static bool runs_again(const struct flight *f)
 /* The results of those that do not run again, in one transaction. */
 static enum status record(struct flight *const *flights, size_t n, struct error *err)
 {
-    struct trial_end *ends = mem_array(n, sizeof *ends);
+    MEM_LOCAL struct trial_end *ends = mem_array(n, sizeof *ends);
     size_t n_ends = 0;
     enum status rc = ST_OK;
 
@@ -365,7 +365,6 @@ static enum status record(struct flight *const *flights, size_t n, struct error 
         STORE_INSIST(rc, flights[0]->ss->store, err, store_trials_finish(flights[0]->ss->store, ends, n_ends, err));
     for (size_t k = 0; k < n_ends; k++)
         mem_free((void *)ends[k].outbox_json);
-    mem_free(ends);
     return rc;
 }
 

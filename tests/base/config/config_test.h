@@ -65,7 +65,7 @@ static const struct opt_def sweep_defs[] = {
 };
 
 #define TABLE(name_, section_, title_, defs_, settings_)                                                               \
-    static const struct opt_table name_ = {section_, title_, defs_, sizeof defs_ / sizeof defs_[0], sizeof(settings_)}
+    static const struct opt_table name_ = {section_, title_, defs_, COUNT(defs_), sizeof(settings_)}
 
 /* The two env tables are apart on purpose: they share one section. */
 TABLE(env_table, "env", "Environment", env_defs, struct env_common);
@@ -80,7 +80,7 @@ static inline enum status new_config(struct config **ret_config, struct error *e
                                                      &sweep_table};
 
     *ret_config = config_create();
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+    for (size_t i = 0; i < COUNT(tables); i++)
         TRY(config_add_table(*ret_config, tables[i], err));
     return ST_OK;
 }

@@ -214,12 +214,12 @@ TEST(arguments_are_taken_out_in_order)
                     "7",
                     NULL};
     char *want[] = {"train", "breakout", "--json", "-o", "a.b", "--budget=2.5h", "--", "--train.seed", "7"};
-    int argc = sizeof argv / sizeof argv[0] - 1;
+    int argc = COUNT(argv) - 1;
     CONFIG *config = NULL;
 
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_take_args(config, &argc, argv, NULL), ST_OK);
-    assert_int_equal(argc, sizeof want / sizeof want[0]);
+    assert_int_equal(argc, COUNT(want));
     for (int i = 0; i < argc; i++)
         assert_string_equal(argv[i], want[i]);
     assert_null(argv[argc]);
@@ -261,7 +261,7 @@ TEST(a_text_of_any_length_comes_back)
 {
     static const size_t lengths[] = {195, 197, 198, 200, 255, 256, OPT_STR_MAX - 1};
 
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < COUNT(lengths); i++) {
         char arg[OPT_STR_MAX + 32] = "--policy.note=", *note = arg + strlen(arg);
         struct strbuf out;
         for (size_t k = 0; k < lengths[i]; k++)
@@ -321,7 +321,7 @@ TEST(usual_ranges_follow_the_config)
     };
     TABLE(sized_table, "x", "Sized", defs, struct sized);
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         CONFIG *config = NULL;
         assert_int_equal(new_config(&config, NULL), ST_OK);
         assert_int_equal(config_add_table(config, &sized_table, NULL), ST_OK);
@@ -373,7 +373,7 @@ TEST(rows_say_on_what_they_depend)
         {"train.horizon = 16|32", "[train]\nhorizon = 32\n", true},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         CONFIG *config = good_config(cases[i].text, NULL);
         const struct opt_def opt = {.key = "x", .type = OPT_BOOL, .depends = cases[i].depends};
         if (config_has_effect(config, &opt) != cases[i].has_effect)
@@ -486,7 +486,7 @@ TEST(values_turn_into_numbers_and_back)
     };
     double number;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct opt_def *opt = config_find_opt(config, cases[i].key);
         char text[64];
         assert_int_equal(config_parse_value(opt, cases[i].text, &number, NULL), ST_OK);
@@ -532,7 +532,7 @@ TEST(a_text_of_any_type_in_json)
         {".5", "\".5\""},       {"1e999", "\"1e999\""}, {"nan", "\"nan\""},
         {"x1", "\"x1\""},       {"1-2", "\"1-2\""},     {"0x10", "\"0x10\""}};
 
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    for (size_t i = 0; i < COUNT(pairs); i++) {
         cJSON *json = cJSON_CreateObject();
         config_add_json_text(json, "v", pairs[i][0]);
         char *text = json_print(cJSON_GetObjectItemCaseSensitive(json, "v"), false);

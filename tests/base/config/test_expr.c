@@ -6,7 +6,6 @@
 
 static const char *const names[] = {"a", "b", "train.horizon", "core", "on"};
 static const struct expr_value given[] = {{NULL, 3}, {NULL, 0.5}, {NULL, 64}, {"LSTM", NAN}, {"true", NAN}};
-#define N_NAMES (sizeof names / sizeof names[0])
 
 /* The value of each name of e by the table above; other names are words. */
 static void fill(const struct expr *e, struct expr_value *values, enum expr_kind *kinds)
@@ -14,7 +13,7 @@ static void fill(const struct expr *e, struct expr_value *values, enum expr_kind
     for (size_t i = 0; i < expr_n_names(e); i++) {
         values[i] = (struct expr_value){expr_name(e, i), NAN};
         kinds[i] = EXPR_WORD;
-        for (size_t k = 0; k < N_NAMES; k++)
+        for (size_t k = 0; k < COUNT(names); k++)
             if (strcmp(names[k], expr_name(e, i)) == 0) {
                 values[i] = given[k];
                 kinds[i] = strcmp(names[k], "on") == 0 ? EXPR_TRUTH : EXPR_VARIABLE;
@@ -83,10 +82,10 @@ TEST(meaning)
         "core > 1" /* a text is no number */,
     };
 
-    for (size_t i = 0; i < sizeof true_ones / sizeof true_ones[0]; i++)
+    for (size_t i = 0; i < COUNT(true_ones); i++)
         if (!holds(true_ones[i]))
             fail_msg("%s does not hold", true_ones[i]);
-    for (size_t i = 0; i < sizeof false_ones / sizeof false_ones[0]; i++)
+    for (size_t i = 0; i < COUNT(false_ones); i++)
         if (holds(false_ones[i]))
             fail_msg("%s holds", false_ones[i]);
 }
@@ -125,7 +124,7 @@ TEST(refused)
         {"not a", "a is neither"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct expr_value values[EXPR_MAX_NAMES];
         enum expr_kind kinds[EXPR_MAX_NAMES];
         struct error err = {0};
@@ -193,7 +192,7 @@ TEST(random_texts)
         struct error err = {0};
         struct expr *e = NULL;
         for (uint32_t n = 1 + rng_below(&rng, 9); n > 0; n--) {
-            strcat(text, parts[rng_below(&rng, sizeof parts / sizeof parts[0])]);
+            strcat(text, parts[rng_below(&rng, COUNT(parts))]);
             strcat(text, rng_below(&rng, 2) ? " " : "");
         }
         enum status rc = expr_parse(&e, text, "x", &err);

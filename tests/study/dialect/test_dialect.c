@@ -192,7 +192,6 @@ static const struct {
     struct list own;
 } cases[] = {CASE(breakout, 3), CASE(squared, 3), CASE(memory, 3), CASE(cartpole, 3),
              CASE(breakout, 4), CASE(squared, 4), CASE(memory, 4), CASE(cartpole, 4)};
-#define N_CASES (sizeof cases / sizeof cases[0])
 
 /* What a machine decides, and what the network of these configs does not have. */
 static const char *const not_of_a_run[] = {"train.threads",
@@ -274,7 +273,7 @@ static void check_option(const struct setup *setup, const struct opt_table *tabl
     snprintf(key, sizeof key, "%s.%s", table->section, opt->key);
     const char *want = expected(key, c);
     const char *got = config_peek(setup->config, key);
-    for (size_t i = 0; want == NULL && i < sizeof not_of_a_run / sizeof not_of_a_run[0]; i++)
+    for (size_t i = 0; want == NULL && i < COUNT(not_of_a_run); i++)
         if (strcmp(not_of_a_run[i], key) == 0)
             return;
     if (want == NULL)
@@ -288,7 +287,7 @@ static void check_option(const struct setup *setup, const struct opt_table *tabl
 /* Every option of a run, of each game and version: default.ini under the game's file, and the game's file alone. */
 TEST(each_game_trains_what_it_trains_there)
 {
-    for (size_t c = 0; c < N_CASES; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         char game[32], base[32];
         snprintf(game, sizeof game, "%s%d", cases[c].game, cases[c].version);
         snprintf(base, sizeof base, "default%d", cases[c].version);
@@ -320,7 +319,7 @@ TEST(rollouts_train_as_many_minibatches_as_there)
                     {"memory4", 8},
                     {"cartpole4", 3}};
 
-    for (size_t i = 0; i < sizeof rollouts / sizeof rollouts[0]; i++) {
+    for (size_t i = 0; i < COUNT(rollouts); i++) {
         SETUP *setup;
         OK(load((const char *const[]){rollouts[i].file, NULL}, NULL, NULL, &setup, err));
         struct train_settings *t = &setup->train;
@@ -388,14 +387,14 @@ TEST(each_sweep_searches_what_it_searches_there)
     static const char *const files[][3] = {
         {"default4", "memory4"}, {"memory4"}, {"default3", "cartpole3"}, {"cartpole3"}};
 
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; i < COUNT(files); i++) {
         bool is_3 = i >= 2;
         SETUP *setup;
         OK(load(files[i], NULL, NULL, &setup, err));
         if (is_3)
-            check_ranges(setup, ranges3, sizeof ranges3 / sizeof ranges3[0]);
+            check_ranges(setup, ranges3, COUNT(ranges3));
         else
-            check_ranges(setup, ranges4, sizeof ranges4 / sizeof ranges4[0]);
+            check_ranges(setup, ranges4, COUNT(ranges4));
         assert_int_equal(setup->sweep.method, SUGGEST_PARETO);
         assert_int_equal(setup->sweep.goal, 0);
         assert_string_equal(setup->sweep.metric, is_3 ? "ep_length" : "score");
@@ -444,7 +443,7 @@ TEST(the_cases_in_the_field)
 
     MEM_LOCAL char *text = merged((const char *const[]){"default4", "breakout4", NULL});
     OK(load(NULL, text, NULL, &setup, err));
-    for (size_t i = 0; i < sizeof breakout4 / sizeof breakout4[0]; i++)
+    for (size_t i = 0; i < COUNT(breakout4); i++)
         if (!same(config_peek(setup->config, breakout4[i].key), breakout4[i].value))
             fail_msg("%s is %s", breakout4[i].key, config_peek(setup->config, breakout4[i].key));
     assert_int_equal(setup->policy.core, POLICY_CORE_MINGRU);
@@ -453,7 +452,7 @@ TEST(the_cases_in_the_field)
     setup_destroy(setup);
 
     OK(load((const char *const[]){"raw_pl4_squared", NULL}, NULL, NULL, &setup, err));
-    for (size_t i = 0; i < sizeof squared4 / sizeof squared4[0]; i++)
+    for (size_t i = 0; i < COUNT(squared4); i++)
         assert_true(same(config_peek(setup->config, squared4[i].key), squared4[i].value));
     assert_int_equal(setup->train.horizon, 64);
     assert_true(setup->train.gae_lambda == 0.90 && setup->train.vf_clip_coef == 0.2);
@@ -713,7 +712,7 @@ TEST(one_message_lists_it_all)
     OK(load((const char *const[]){"default4", "raw_pl4_squared", NULL}, "[policy]\nnum_layers = 1.5\n", NULL, &setup,
             err));
     log_set_sink(NULL, NULL);
-    for (size_t i = 0; i < sizeof says / sizeof says[0]; i++)
+    for (size_t i = 0; i < COUNT(says); i++)
         if (strstr(logged, says[i]) == NULL)
             fail_msg("'%s' is missing in:\n%s", says[i], logged);
     setup_destroy(setup);
@@ -727,7 +726,7 @@ TEST(one_message_lists_it_all)
 /* What is printed in our words loads again as the same run and the same sweep. */
 TEST(written_in_our_words_it_is_the_same)
 {
-    for (size_t c = 0; c < N_CASES; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         char game[32];
         SETUP *setup, *again;
         char *text, *second;

@@ -69,9 +69,9 @@ TEST(argv_is_many_words)
 
     assert_int_equal(json_parse(answer_text, strlen(answer_text), &answer, NULL), ST_OK);
     assert_int_equal(agent_words(words, 3, answer, &place, &argv, NULL), ST_OK);
-    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+    for (size_t i = 0; i < COUNT(want); i++)
         assert_string_equal(argv[i], want[i]);
-    assert_null(argv[sizeof want / sizeof want[0]]);
+    assert_null(argv[COUNT(want)]);
     program_argv_free(argv);
 }
 
@@ -101,7 +101,7 @@ TEST(what_is_no_result_is_named)
     assert_non_null(mkdtemp(dir));
     json_add_str(body, "lease", "token-1");
     assert_int_equal(spool_put(dir, "http://h:1", "s", 7, body, path, NULL), ST_OK);
-    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+    for (size_t i = 0; i < COUNT(odd); i++) {
         snprintf(name, sizeof name, "%s/%zu-odd.told.json", dir, i);
         assert_int_equal(file_write_all(name, odd[i], strlen(odd[i]), NULL), ST_OK);
     }
@@ -115,7 +115,7 @@ TEST(what_is_no_result_is_named)
     spool_list_free(list, n);
     assert_non_null(strstr(logged, "folder.told.json is no result"));
     assert_int_equal(rmdir(name), 0);
-    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+    for (size_t i = 0; i < COUNT(odd); i++) {
         snprintf(name, sizeof name, "/%zu-odd.told.json is no result", i);
         if (strstr(logged, name) == NULL)
             fail_msg("'%s' is not named in:\n%s", odd[i], logged);

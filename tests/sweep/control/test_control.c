@@ -140,7 +140,7 @@ CONTROL_TEST(garbage_harms_nobody)
     int n = 0;
     struct control_server *s = serve_at(p->store, &n);
 
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    for (size_t i = 0; i < COUNT(lines); i++) {
         int fd = connect_raw(p->store);
         snprintf(bytes, sizeof bytes, "%s\n", lines[i]);
         say(s, fd, bytes, strlen(bytes), text, sizeof text);
@@ -197,14 +197,14 @@ CONTROL_TEST(who_is_silent_for_longest_makes_room)
     struct control_server *s = serve_at(p->store, &n);
     char text[256];
 
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+    for (size_t i = 0; i < COUNT(fds); i++) {
         fds[i] = connect_raw(p->store);
         serve_all(s);
         assert_true(say(s, fds[0], "{\"command\":\"hi\"}\n", 17, text, sizeof text) > 0); /* it is heard all the time */
     }
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) /* the first is there; the next four have gone */
+    for (size_t i = 0; i < COUNT(fds); i++) /* the first is there; the next four have gone */
         assert_int_equal(say(s, fds[i], "{\"command\":\"hi\"}\n", 17, text, sizeof text) > 0, i == 0 || i > 4);
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+    for (size_t i = 0; i < COUNT(fds); i++)
         close(fds[i]);
     serve_all(s);
     fds[0] = connect_raw(p->store);
@@ -366,7 +366,7 @@ TEST_WITH(commands_are_checked, setup, teardown)
     OK(control_command_from_json(json, &d, err));
     cJSON_Delete(json);
     assert_true(d.kind == c.kind && strcmp(d.study, c.study) == 0 && d.trials == 5 && d.budget_s == 1.5);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         OK(json_parse(bad[i], strlen(bad[i]), &json, err));
         FAILS(control_command_from_json(json, &d, err), ST_USAGE, "");
         cJSON_Delete(json);
@@ -396,7 +396,7 @@ TEST_WITH(limits_are_the_same_on_both_sides, setup, teardown)
     cJSON_Delete(json);
     assert_true(got.trials_max == 7 && got.budget_s == 1.5 && got.wall_max_s == 60 && got.device_max_s == 0.25);
     assert_true(got.has_target && got.target_score == -3 && got.gain_min == 0.125 && got.priority == 9);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         OK(json_parse(bad[i], strlen(bad[i]), &json, err));
         FAILS(limits_take_json(json, &got, err), ST_USAGE, "");
         cJSON_Delete(json);

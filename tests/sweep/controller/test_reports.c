@@ -68,7 +68,7 @@ TEST(a_message_without_numbers_is_no_report)
                                         "{\"wall_s\":1,\"values\":{\"a\":1}}"};
     struct metric_report report;
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < COUNT(texts); i++)
         assert_false(parse(texts[i], &report));
 }
 

@@ -352,7 +352,7 @@ static void note_start(void *ctx, const struct flight *flight)
 {
     struct place *p = ctx;
 
-    assert_true(p->n_starts < sizeof p->starts / sizeof p->starts[0]);
+    assert_true(p->n_starts < COUNT(p->starts));
     p->starts[p->n_starts++] = flight->ss == p->runs[0] ? 'a' : 'b';
 }
 

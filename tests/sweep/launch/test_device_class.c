@@ -16,7 +16,7 @@ TEST(names_become_kinds)
     };
     char kind[DEVICE_CLASS_MAX];
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         device_class_of(rows[i][0], kind);
         assert_string_equal(kind, rows[i][1]);
     }
@@ -41,7 +41,7 @@ TEST(wrong_lists_name_the_option)
     static const char *const wrong[] = {
         "", " , ", "some", "=2", "A100=", "A100=fast", "A100=0", "A100=-1", "A100=nan", "H200=1,A100"};
 
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    for (size_t i = 0; i < COUNT(wrong); i++)
         FAILS(device_costs_check(wrong[i], err), ST_CONFIG, "sweep.device_costs");
 }
 

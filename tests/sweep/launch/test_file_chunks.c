@@ -60,7 +60,7 @@ TEST_WITH(a_file_of_any_size_arrives, set_up, tear_down)
         0, 1, PROTO_CHUNK_BYTES - 1, PROTO_CHUNK_BYTES, PROTO_CHUNK_BYTES + 1, 3 * PROTO_CHUNK_BYTES + 7};
     MEM_LOCAL struct file_chunks *file = mem_alloc(sizeof *file);
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         char *a = NULL, *b = NULL;
         size_t n_a, n_b;
         int64_t at = 0;

@@ -89,7 +89,7 @@ TEST(what_a_shell_could_read_is_refused)
     };
     MEM_LOCAL struct devices *d = mem_alloc(sizeof *d);
 
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         struct sweep_settings s = settings(wrong[i][0]);
         FAILS(devices_parse(&s, 0, d, err), ST_CONFIG, "sweep.devices");
         FAILS(devices_parse(&s, 0, d, err), ST_CONFIG, wrong[i][1]);

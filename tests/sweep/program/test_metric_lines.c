@@ -70,7 +70,7 @@ TEST(no_report)
                                         "\033[",
                                         "\033[TRAWL score=1"};
 
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+    for (size_t i = 0; i < COUNT(lines); i++)
         expect_score(lines[i], NAN);
     assert_true(metric_line_is_marked("TRAWL score = 0.5", 17));
     assert_false(metric_line_is_marked("`TRAWL score=0.5`", 17));

@@ -61,7 +61,7 @@ TEST(by_trials)
         size_t confirm;
     } cases[] = {{4, 0.2, 0}, {5, 0.2, 1}, {24, 0.2, 4}, {100, 0.2, 20}, {100, 0.5, 50}, {300, 0.05, 15}, {40, 0, 0}};
 
-    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         struct sweep_settings settings = {.confirm = cases[c].share};
         struct played *p = begin();
         struct confirm_plan plan;
@@ -91,7 +91,7 @@ TEST(batches_of_the_end_get_smaller)
     struct played *p = begin();
 
     p->view.study.limits.trials_max = 100;
-    for (size_t i = 0; i < sizeof together / sizeof *together; i++) {
+    for (size_t i = 0; i < COUNT(together); i++) {
         while (p->view.n < together[i][0])
             play_trial(p, &(struct confirm_plan){.turn = CONFIRM_NO}, 1);
         confirm_plan_make(&p->view, &settings, 0, 0, &plan);
@@ -276,11 +276,10 @@ static void add_run(struct asked *a, double x, bool done)
 
 static double pick_of(const struct asked *a, enum gp_rule rule)
 {
-    struct gp_insight advice;
+    AT_END(gp_insight_free) struct gp_insight advice = {0};
 
     gp_beliefs_init(&advice, &a->space, &a->history);
     struct gp_picked picked = gp_pick(&advice, &a->history, rule, 0);
-    gp_insight_free(&advice);
     return picked.i < a->history.n ? a->trials[picked.i].x[0] : (double)NAN;
 }
 
@@ -367,7 +366,7 @@ TEST(batches_look_for_what_to_confirm_once_a_generation)
         {CONFIRM_NO, CONFIRM_NO, 16, 80, 64},
     };
 
-    for (size_t k = 0; k < sizeof of / sizeof of[0]; k++) {
+    for (size_t k = 0; k < COUNT(of); k++) {
         struct confirm_plan plan = {.turn = of[k].turn};
         assert_int_equal(confirm_plan_spread(&plan, of[k].n, of[k].n_since, of[k].n_busy), of[k].then >= CONFIRM_FIRST);
         assert_int_equal(plan.turn, of[k].then);

@@ -83,7 +83,7 @@ TEST(kills_from_outside_never_quarantine)
     struct health h = {0};
     double now_s = 100;
 
-    for (size_t i = 0; i < sizeof waits_s / sizeof waits_s[0]; i++) {
+    for (size_t i = 0; i < COUNT(waits_s); i++) {
         assert_int_equal(health_death(&h, now_s, HEALTH_OUTSIDE, now_s + 1), HEALTH_RETRY);
         assert_float_equal(h.retry_at_s - now_s - 1, waits_s[i], 1e-9);
         assert_false(h.quarantined);

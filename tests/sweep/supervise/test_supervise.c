@@ -246,7 +246,7 @@ SUPERVISE_TEST(a_death_is_paid_for_by_the_guilty_trial)
     };
     struct worker *w = &p->s->v[0];
 
-    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    for (size_t k = 0; k < COUNT(cases); k++) {
         struct workers_event e;
         int n = cases[k].alone ? 1 : 2;
         w->spec.lanes = 2;

@@ -308,7 +308,7 @@ TEST(json_is_what_show_promises)
     assert_true(json_get_i64(study, "knee", &number) && number == (int64_t)knee);
     for (int i = 0; i < 30; i++) {
         const cJSON *trial = cJSON_GetArrayItem(trials, i);
-        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
+        for (size_t k = 0; k < COUNT(keys); k++)
             assert_true(cJSON_HasObjectItem(trial, keys[k]));
         assert_true(json_get_i64(trial, "number", &number) && number == i);
         assert_true(json_get_bool(trial, "on_front", &flag) && flag == s->view.on_front[i]);
@@ -394,7 +394,7 @@ TEST(costs_may_be_steps)
 TEST(paper_has_every_chart)
 {
     static const size_t sizes[] = {0, 1, 60, 400};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         SAMPLE *s = sample_make(sizes[i]);
         struct gp_insight *insight = &s->view.advice;
         struct report report;

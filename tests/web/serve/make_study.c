@@ -101,7 +101,7 @@ static enum status begin_trial(struct maker *m, int64_t number, const double *x,
 static enum status make_trial(struct maker *m, int64_t number, bool running, struct rng *rng, struct error *err)
 {
     double u[SPACE_MAX_DIM], x[SPACE_MAX_DIM], steps, score, cost_s;
-    struct trial trial = {0};
+    AT_END(trial_free) struct trial trial = {0};
 
     for (size_t k = 0; k < m->search.space.dim; k++)
         u[k] = rng_f64(rng);
@@ -132,7 +132,6 @@ static enum status make_trial(struct maker *m, int64_t number, bool running, str
     }
     if (rc == ST_OK && !running)
         rc = store_trials_finish(m->store, &(struct trial_end){trial.id, &result, NULL}, 1, err);
-    trial_free(&trial);
     return rc;
 }
 

@@ -136,10 +136,10 @@ TEST(hosts)
                                       "trawl.example.",
                                       "localhost@x"};
 
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+    for (size_t i = 0; i < COUNT(good); i++)
         if (!host_is_allowed(good[i], ours, 1))
             fail_msg("%s was refused", good[i]);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         if (host_is_allowed(bad[i], ours, 1))
             fail_msg("%s was allowed", bad[i]);
     assert_false(host_is_allowed(NULL, ours, 1));
@@ -236,7 +236,6 @@ TEST(json_texts)
 TEST(cache)
 {
     struct cache cache;
-    struct answer *a, *found;
     struct strbuf text;
     char key[32];
 
@@ -245,7 +244,7 @@ TEST(cache)
         strbuf_init(&text, 1 << 20);
         for (int k = 0; k < 2000; k++)
             strbuf_addf(&text, "answer %d\n", i);
-        a = answer_create(200, "text/plain");
+        struct answer *a = answer_create(200, "text/plain");
         assert_int_equal(answer_finish(a, &text, NULL), ST_OK);
         assert_non_null(a->gzip);
         assert_true(a->etag[0] == '"');
@@ -257,7 +256,7 @@ TEST(cache)
     }
     assert_null(cache_find(&cache, "/0", 5)); /* the oldest has left */
     assert_null(cache_find(&cache, "/299", 6)); /* of another version */
-    found = cache_find(&cache, "/299", 5);
+    struct answer *found = cache_find(&cache, "/299", 5);
     assert_non_null(found);
     assert_memory_equal(found->bytes, "answer 299\n", 11);
     cache_free(&cache);

@@ -54,7 +54,7 @@ TEST(addresses)
     OK(http_url_check("https://h:1/base//", "x", buf, sizeof buf, err));
     assert_string_equal(buf, "https://h:1/base");
     static const char *const bad[] = {"", "h", "ftp://h", "http://", "file:///etc/passwd", "http://h/a b"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         FAILS(http_url_check(bad[i], "track.wandb_url", buf, sizeof buf, err), ST_CONFIG, "track.wandb_url");
     }
 }
@@ -63,10 +63,9 @@ TEST(netrc_is_read_by_host_and_port)
 {
     TEMP_FOLDER(dir);
     char path[64], login[64], password[64];
-    FILE *file;
 
     snprintf(path, sizeof path, "%s/netrc", dir);
-    file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
     fputs("# machine c login x password wrong\nmachine a.example login ann password one\n"
           "machine a.example:8080\n login \"ann b\"\n\tpassword \"t\\\"wo\"\nmacdef init\nmachine c password macro\n\n"
           "machine c password three login cy\ndefault login any password every\n",
@@ -164,14 +163,13 @@ TEST(of_files_the_newest_counts)
     static const char *const texts[] = {"{\"type\":\"file\",\"name\":\"a\"}", "{\"type\":\"file\",\"name\":\"b\"}",
                                         "{\"type\":\"strange\"}", "{\"type\":\"file\",\"name\":\"a\"}"};
     struct outbox_list list = {.rows = mem_array(4, sizeof *list.rows), .n = 4};
-    struct batch b;
+    AT_END(batch_free) struct batch b = {0};
 
     for (size_t i = 0; i < 4; i++)
         list.rows[i] = (struct outbox_row){.id = (int64_t)i + 1, .payload = mem_strdup(texts[i])};
     batch_read(&b, &list);
     batch_choose(&b, -1, 0);
     assert_true(b.n == 2 && b.rows[0].id == 2 && b.rows[1].id == 4);
-    batch_free(&b);
 }
 
 /* The start of an attempt from zero is a batch of its own, whatever the place of its keys in the text. */
@@ -184,7 +182,7 @@ TEST(an_attempt_from_zero_is_alone)
         size_t from, n;
     } cuts[] = {{0, 2}, {1, 1}, {2, 1}, {3, 1}};
 
-    for (size_t c = 0; c < sizeof cuts / sizeof cuts[0]; c++) {
+    for (size_t c = 0; c < COUNT(cuts); c++) {
         size_t n = 4 - cuts[c].from;
         struct outbox_list list = {.rows = mem_array(n, sizeof *list.rows), .n = n};
         struct batch b;
@@ -265,7 +263,7 @@ TEST(keys_stay_different)
         {"a/../b", "a/_x2e_./b"}, {"a..b", "a..b"},           {".hidden", ".hidden"},   {"\xc3\xa9", "_xc3__xa9_"}};
     STRBUF(sb, 1024);
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         strbuf_clear(&sb);
         mlflow_key(&sb, cases[i][0]);
         assert_string_equal(sb.text, cases[i][1]);

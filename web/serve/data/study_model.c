@@ -396,7 +396,7 @@ static void add_grid(const struct study_model *m, cJSON *json, const struct gp_b
 {
     static const char *const names[] = {"score", "score_lo", "score_hi", "cost"};
 
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+    for (size_t k = 0; k < COUNT(names); k++) {
         cJSON *list = cJSON_AddArrayToObject(json, names[k]);
         for (size_t i = 0; i < n; i++) {
             const struct gp_trial unseen = {.state = GP_TRIAL_PENDING};
