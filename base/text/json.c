@@ -261,6 +261,24 @@ const char *json_get_str(const cJSON *object, const char *key)
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
+double json_f64_or(const cJSON *object, const char *key, double other)
+{
+    (void)json_get_f64(object, key, &other);
+    return other;
+}
+
+int64_t json_i64_or(const cJSON *object, const char *key, int64_t other)
+{
+    (void)json_get_i64(object, key, &other);
+    return other;
+}
+
+bool json_bool_or(const cJSON *object, const char *key, bool other)
+{
+    (void)json_get_bool(object, key, &other);
+    return other;
+}
+
 enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err)
 {
     if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_i64(json, key, ret_value))

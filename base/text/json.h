@@ -42,6 +42,10 @@ bool json_get_f64(const cJSON *object, const char *key, double *ret_value);
 bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value);
 bool json_get_bool(const cJSON *object, const char *key, bool *ret_value);
 const char *json_get_str(const cJSON *object, const char *key); /* borrowed; NULL when absent */
+/* The same as values, and `other` where a getter is false. */
+double json_f64_or(const cJSON *object, const char *key, double other);
+int64_t json_i64_or(const cJSON *object, const char *key, int64_t other);
+bool json_bool_or(const cJSON *object, const char *key, bool other);
 
 /* A value of a request: an absent one leaves *ret_value unchanged, anything but a number (or a bool) is ST_USAGE. */
 enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err) MUST_USE;

@@ -129,7 +129,6 @@ static double item(const cJSON *json, const char *key, size_t i)
 static void tally_add(struct tally *t, const cJSON *study)
 {
     size_t n = (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(study, "regret")), i = 0;
-    double p95 = 0.0;
 
     for (size_t k = 0; k < 4; k++)
         if (n >= checkpoints[k]) {
@@ -139,7 +138,7 @@ static void tally_add(struct tally *t, const cJSON *study)
     while (i + 1 < n && item(study, "spent", i + 1) <= COST_UNITS)
         i++;
     t->at_cost += n > 0 ? item(study, "regret", i) : 1.0;
-    (void)json_get_f64(study, "latency_p95_ms", &p95);
+    double p95 = json_f64_or(study, "latency_p95_ms", 0.0);
     t->p95_ms += p95;
     t->n_studies++;
     for (size_t k = 0; k < 5; k++) {

@@ -44,7 +44,6 @@ static bool read_param(const cJSON *json, struct space_param *p, struct table *t
 {
     static const char *const scales[] = {"linear", "log", "logit", "pow2", "categorical"};
     const char *key = json_get_str(json, "key"), *scale = json_get_str(json, "scale");
-    int64_t choices = 0;
 
     if (key == NULL || scale == NULL || strlen(key) >= sizeof p->key)
         return false;
@@ -52,7 +51,7 @@ static bool read_param(const cJSON *json, struct space_param *p, struct table *t
     for (int s = 0; s < (int)COUNT(scales); s++)
         if (strcmp(scales[s], scale) == 0)
             p->scale = (enum space_scale)s;
-    (void)json_get_i64(json, "choices", &choices);
+    int64_t choices = json_i64_or(json, "choices", 0);
     p->n_choices = (size_t)choices;
     t->parent[i] = -1;
     (void)json_get_i64(json, "parent", &t->parent[i]);

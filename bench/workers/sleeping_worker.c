@@ -149,9 +149,7 @@ static void look_after(struct sleeper *w, struct sleep *l, double now_s)
 
 static void stop(struct sleeper *w, const cJSON *message, double now_s)
 {
-    int64_t trial = -1;
-
-    (void)json_get_i64(message, "trial", &trial);
+    int64_t trial = json_i64_or(message, "trial", -1);
     EACH_LANE(w, l)
     if (l->begun_s > 0 && l->trial == trial)
         send_result(w, l, "stopped", now_s);

@@ -91,12 +91,11 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
 {
     const cJSON *item, *grid;
     cJSON *json = NULL;
-    int64_t n_bytes = 0, n_floats = 0;
 
     TRY(json_parse(text, strlen(text), &json, err));
     *ret_shape = (struct env_shape){.n_agents = 1, .may_truncate = true};
-    (void)json_get_i64(json, "n_bytes", &n_bytes);
-    (void)json_get_i64(json, "n_floats", &n_floats);
+    int64_t n_bytes = json_i64_or(json, "n_bytes", 0);
+    int64_t n_floats = json_i64_or(json, "n_floats", 0);
     ret_shape->obs_size = (int)(n_bytes + n_floats);
     ret_shape->u8 = n_bytes > 0;
     ret_shape->n_floats = n_bytes > 0 ? (int)n_floats : 0;

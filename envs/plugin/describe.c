@@ -118,22 +118,19 @@ static const char *kept_str(const cJSON *json, const char *key)
 
 static int64_t int_of(const cJSON *json, const char *key)
 {
-    int64_t value = 0;
-    (void)json_get_i64(json, key, &value);
+    int64_t value = json_i64_or(json, key, 0);
     return value;
 }
 
 static double f64_of(const cJSON *json, const char *key)
 {
-    double value = 0;
-    (void)json_get_f64(json, key, &value);
+    double value = json_f64_or(json, key, 0);
     return value;
 }
 
 static bool bool_of(const cJSON *json, const char *key)
 {
-    bool value = false;
-    (void)json_get_bool(json, key, &value);
+    bool value = json_bool_or(json, key, false);
     return value;
 }
 

@@ -173,9 +173,8 @@ static cJSON *make_rows(const struct tables *t)
     cJSON_ArrayForEach(trial, t->trials)
     {
         cJSON *row = cJSON_CreateObject(), *params = cJSON_AddObjectToObject(row, "params");
-        int64_t number = -1;
         double cost_s;
-        (void)json_get_i64(trial, "number", &number);
+        int64_t number = json_i64_or(trial, "number", -1);
         json_add_i64(row, "number", number);
         json_add_str(row, "state", json_get_str(trial, "state"));
         for (; is_of(value, number); value = value->next)

@@ -291,12 +291,11 @@ static enum status fail_without_search(const struct setup *setup, const char *in
 /* Is there a point that can be trained? The start, or one of many at random. */
 static enum status check_any_legal(const struct search *s, const struct setup *setup, struct error *err)
 {
-    struct trial_check *check = NULL;
     struct rng rng = rng_seed(1);
     struct error why = {0};
     double u[SPACE_MAX_DIM] = {0}, x[SPACE_MAX_DIM];
 
-    check = trial_check_create(setup, s);
+    struct trial_check *check = trial_check_create(setup, s);
     enum status rc = trial_check_require(check, setup, err);
     if (rc != ST_OK) {
         trial_check_destroy(check);

@@ -279,10 +279,9 @@ size_t search_env(const struct search *search, const char *params_json)
 size_t search_n_games(const char *space_json)
 {
     JSON_LOCAL cJSON *json = NULL;
-    int n = 0;
 
     if (space_json == NULL || json_parse(space_json, strlen(space_json), &json, NULL) != ST_OK)
         return 1;
-    n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "envs"));
+    int n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "envs"));
     return n > 0 ? (size_t)n : 1;
 }

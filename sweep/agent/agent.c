@@ -142,13 +142,12 @@ static cJSON *end_result(const struct agent *a, const struct agent_job *job, con
 static void finish(struct agent *a, struct agent_job *job)
 {
     MEM_LOCAL struct program_end *end = mem_alloc(sizeof *end);
-    double score = NAN;
 
     program_run_end(job->run, end);
     program_run_destroy(job->run);
     job->run = NULL;
     cJSON *result = end_result(a, job, end);
-    (void)json_get_f64(result, "score", &score);
+    double score = json_f64_or(result, "score", NAN);
     log_info("%s: trial %lld %s%s%.300s, score %.6g, cost %.4g", job->slot->client,
              (long long)agent_job_number(job, "trial"), json_get_str(result, "state"),
              end->reason[0] != '\0' ? ": " : "", end->reason, score, end->cost);

@@ -125,9 +125,7 @@ static bool ask(struct agent_job *job)
 
 int64_t agent_job_number(const struct agent_job *job, const char *key)
 {
-    int64_t number = 0;
-
-    (void)json_get_i64(job->answer, key, &number);
+    int64_t number = json_i64_or(job->answer, key, 0);
     return number;
 }
 
@@ -143,9 +141,7 @@ const char *agent_job_token(const struct agent_job *job)
 
 static double beat_s(const struct agent_job *job)
 {
-    double seconds = 60;
-
-    (void)json_get_f64(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "seconds", &seconds);
+    double seconds = json_f64_or(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "seconds", 60);
     return fmax(seconds / BEATS, 0.2);
 }
 

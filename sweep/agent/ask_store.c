@@ -86,7 +86,6 @@ static enum status prepare(struct ask_store *c, struct store_study *s, const str
                            struct trial *t, char *checkpoint, bool *ret_resume, struct error *err)
 {
     char *config = NULL;
-    int64_t threads = 0;
 
     TRY(store_trial_find(c->store, s->view.study.id, lease->number, t, err));
     checkpoint_file(c->path, s->view.study.name, t->number, checkpoint);
@@ -95,7 +94,7 @@ static enum status prepare(struct ask_store *c, struct store_study *s, const str
         return ST_OK;
     if (t->attempt > 1)
         TRY(store_trial_clear(c->store, t->id, err));
-    (void)json_get_i64(device, "threads", &threads);
+    int64_t threads = json_i64_or(device, "threads", 0);
     const struct run_device on = {text_of(device, "kind"), text_of(device, "vector_units"), threads};
     TRY(run_config_settle(&s->view, t, &on, &config, err));
     enum status rc = config != NULL ? store_lease_set_config(c->store, lease, config, err) : ST_OK;
@@ -171,12 +170,11 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
     const cJSON *device = cJSON_GetObjectItemCaseSensitive(body, "device");
     struct store_study *order[STORE_STUDIES_MAX];
     struct device_spec spec = {0};
-    int64_t hosts = 0;
     size_t n = 0;
 
     snprintf(spec.name, sizeof spec.name, "%s", text_of(device, "spec"));
     snprintf(spec.label, sizeof spec.label, "%s", spec.name);
-    (void)json_get_i64(device, "hosts", &hosts);
+    int64_t hosts = json_i64_or(device, "hosts", 0);
     spec.hosts = (int)hosts;
     snprintf(c->device_class, sizeof c->device_class, "%s", text_of(device, "class"));
     if (c->claimed.id != 0)

@@ -41,7 +41,6 @@ static void begin(struct node_slot *slot, double now_s)
     struct agent_job *job = slot->job;
     const cJSON *run = cJSON_GetObjectItemCaseSensitive(job->answer, "run");
     struct error refused = {0};
-    double hang_s = 0;
 
     if (job->stop || !worker_takes_trials(slot->lane->worker)) {
         hand_result(job, NULL, "queued");
@@ -49,7 +48,7 @@ static void begin(struct node_slot *slot, double now_s)
     }
     cJSON_Delete(slot->branches);
     slot->branches = NULL;
-    (void)json_get_f64(job->answer, "hang_s", &hang_s);
+    double hang_s = json_f64_or(job->answer, "hang_s", 0);
     job->state = JOB_RUNS;
     log_info("%s: trial %lld of %s starts", slot->named.client, (long long)agent_job_number(job, "trial"),
              json_get_str(job->answer, "study"));
@@ -116,10 +115,9 @@ static void take_result(struct node_slot *slot, const cJSON *message, double now
     struct agent_job *job = slot->job;
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     bool stopped = state != NULL && strcmp(state, "stopped") == 0;
-    double score = NAN, cost_s = NAN;
 
-    (void)json_get_f64(message, "score", &score);
-    (void)json_get_f64(message, "cost_s", &cost_s);
+    double score = json_f64_or(message, "score", NAN);
+    double cost_s = json_f64_or(message, "cost_s", NAN);
     log_info("%s: trial %lld of %s %s%s%.300s, score %.6g, cost %.4g s", slot->named.client,
              (long long)agent_job_number(job, "trial"), json_get_str(job->answer, "study"),
              state != NULL ? state : "failed", reason != NULL ? ": " : "", reason != NULL ? reason : "", score, cost_s);

@@ -112,7 +112,6 @@ void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status)
 {
     struct sweep_status *st = ret_status;
     const cJSON *item;
-    int64_t more = 0;
 
     *st = (struct sweep_status){.fraction = NAN, .wall_s = NAN, .gain = NAN};
     (void)json_get_bool(json, "daemon", &st->daemon);
@@ -120,7 +119,7 @@ void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status)
     (void)json_get_f64(json, "fraction", &st->fraction);
     (void)json_get_f64(json, "wall_s", &st->wall_s);
     (void)json_get_f64(json, "gain", &st->gain);
-    (void)json_get_i64(json, "more_slots", &more);
+    int64_t more = json_i64_or(json, "more_slots", 0);
     st->n_more = more > 0 ? (size_t)more : 0;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "slots"))
     {

@@ -26,11 +26,10 @@ cJSON *greeting_make(bool remote)
 enum status greeting_read(const cJSON *message, struct greeting *ret_greeting, struct error *err)
 {
     const char *program = json_get_str(message, "program"), *host = json_get_str(message, "host");
-    int64_t version = 0, schema = 0;
 
     *ret_greeting = (struct greeting){.gpus = -1, .cores = -1};
-    (void)json_get_i64(message, "version", &version);
-    (void)json_get_i64(message, "schema", &schema);
+    int64_t version = json_i64_or(message, "version", 0);
+    int64_t schema = json_i64_or(message, "schema", 0);
     (void)json_get_i64(message, "gpus", &ret_greeting->gpus);
     (void)json_get_i64(message, "cores", &ret_greeting->cores);
     snprintf(ret_greeting->program, sizeof ret_greeting->program, "%s", program != NULL ? program : "unknown");

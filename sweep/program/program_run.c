@@ -91,7 +91,6 @@ static enum status open_metrics(struct program_run *run, const char *path, struc
 enum status program_run_start(struct program_run **ret_run, const struct program_job *job, struct error *err)
 {
     struct program_run *run = mem_alloc(sizeof *run);
-    char **env = NULL;
 
     run->job = *job;
     run->metric = mem_strdup(job->metric);
@@ -104,7 +103,7 @@ enum status program_run_start(struct program_run **ret_run, const struct program
     enum status rc = output_log_open(&run->log, job->log_path, err);
     THEN(rc, open_metrics(run, job->metrics_path, err));
     if (rc == ST_OK) {
-        env = environment(job);
+        char **env = environment(job);
         run->start_s = run->allowance_at_s = clock_mono_s();
         rc = guard_start(&run->guard, job->argv, env, job->directory, err);
         mem_free(env);

@@ -147,7 +147,7 @@ static bool read_entry(struct evidence *e, const cJSON *json, struct evidence_en
     const cJSON *space = cJSON_GetObjectItemCaseSensitive(json, "space");
     size_t turn = find_name(turn_names, N_NAMES(turn_names), json_get_str(json, "turn"));
     size_t target = find_name(target_names, N_NAMES(target_names), json_get_str(json, "target"));
-    int64_t n = -1, seeds = 1, again = 1, place = 0, of = 1;
+    int64_t n = -1, seeds = 1;
 
     if (!json_get_i64(json, "trials", &n) || n < (int64_t)e->n_known || turn == N_NAMES(turn_names) ||
         target == N_NAMES(target_names) || !json_get_i64(json, "seeds", &seeds) || seeds < 0)
@@ -162,9 +162,9 @@ static bool read_entry(struct evidence *e, const cJSON *json, struct evidence_en
                                             .seeds = (size_t)seeds,
                                             .cost_left = INFINITY}};
     (void)json_get_f64(json, "cost_left", &ret->plan.cost_left);
-    (void)json_get_i64(json, "again", &again);
-    (void)json_get_i64(json, "place", &place);
-    (void)json_get_i64(json, "of", &of);
+    int64_t again = json_i64_or(json, "again", 1);
+    int64_t place = json_i64_or(json, "place", 0);
+    int64_t of = json_i64_or(json, "of", 1);
     if (again < 0 || of < 1 || of > SUGGEST_BATCH_MAX || place < 0 || place >= of)
         return false;
     ret->plan.again = (size_t)again;

@@ -68,10 +68,8 @@ void slot_take_message(struct slot *slot, const cJSON *message, double now_s)
 
 void slot_take_alive(struct slot *slot, const cJSON *lane, double now_s)
 {
-    int64_t env_steps = 0, iterations = 0;
-
-    (void)json_get_i64(lane, "env_steps", &env_steps);
-    (void)json_get_i64(lane, "iterations", &iterations);
+    int64_t env_steps = json_i64_or(lane, "env_steps", 0);
+    int64_t iterations = json_i64_or(lane, "iterations", 0);
     move(slot, env_steps, iterations, now_s);
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(lane, "waits")))
         slot->progress_s = now_s;

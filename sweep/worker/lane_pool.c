@@ -41,10 +41,9 @@ enum status lane_pool_read_config(const struct lane_pool *pool, const cJSON *mes
 bool lane_pool_give(struct lane_pool *pool, cJSON *message)
 {
     struct lane *lane = NULL;
-    int64_t trial = -1, attempt = 0;
 
-    (void)json_get_i64(message, "trial", &trial);
-    (void)json_get_i64(message, "attempt", &attempt);
+    int64_t trial = json_i64_or(message, "trial", -1);
+    int64_t attempt = json_i64_or(message, "attempt", 0);
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; lane == NULL && i < pool->n_lanes && !pool->exit && !atomic_load(&pool->lost); i++)
         if (!pool->lanes[i].taken)
@@ -66,10 +65,8 @@ bool lane_pool_give(struct lane_pool *pool, cJSON *message)
 
 void lane_pool_take_chunk(struct lane_pool *pool, cJSON *message)
 {
-    int64_t trial = -1, attempt = -1;
-
-    (void)json_get_i64(message, "trial", &trial);
-    (void)json_get_i64(message, "attempt", &attempt);
+    int64_t trial = json_i64_or(message, "trial", -1);
+    int64_t attempt = json_i64_or(message, "attempt", -1);
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < pool->n_lanes; i++) {
         struct lane *lane = &pool->lanes[i];

@@ -157,11 +157,10 @@ enum status session_begin(struct session *session, const struct setup *setup, st
 void session_warm_up(struct session *session, const struct setup *setup)
 {
     struct error why = {0};
-    enum status rc = ST_OK;
 
     if (session->cache == NULL || setup->train.devices > 1) /* several devices leave nothing to later trainers */
         return;
-    rc = session_open(session, setup, &why);
+    enum status rc = session_open(session, setup, &why);
     for (int i = 0; rc == ST_OK && i < WARM_ITERATIONS; i++)
         rc = trainer_iterate(session->trainer, &why);
     THEN(rc, trainer_sync(session->trainer, &why));

@@ -149,10 +149,9 @@ static void test_short_last_rollout(void **state)
 
 static void test_cached_or_new(void **state)
 {
-    struct trainer_cache *cache = NULL;
     SETUP s;
     setup_variant(&s, (const struct variant *)*state);
-    cache = trainer_cache_create();
+    struct trainer_cache *cache = trainer_cache_create();
     struct trainer *t = cached(&s, cache), *first = t, *fresh;
     iterate(t, long_or_short(7, 4));
     trainer_destroy(t);

@@ -147,10 +147,9 @@ static struct trainer *cached(struct setup *s, struct trainer_cache *cache)
 
 TEST(cache_is_as_new)
 {
-    struct trainer_cache *cache = NULL;
     SETUP s;
 
-    cache = trainer_cache_create();
+    struct trainer_cache *cache = trainer_cache_create();
     setup_game(&s, "memory", 2);
     s.policy.core = POLICY_CORE_MINGRU;
     s.train.optimizer = TRAIN_ADAM;
@@ -185,10 +184,9 @@ TEST(cache_is_as_new)
 /* A trainer that broke down leaves nothing to the next. */
 TEST(cache_after_failure)
 {
-    struct trainer_cache *cache = NULL;
     SETUP s;
 
-    cache = trainer_cache_create();
+    struct trainer_cache *cache = trainer_cache_create();
     setup_game(&s, "memory", 1);
     struct trainer *t = cached(&s, cache), *fresh;
     t->set.gamma = NAN;

@@ -207,7 +207,6 @@ static const char *objection(struct train_hosts *hosts, const struct greeting *g
 static void greet(struct train_hosts *hosts, int fd, struct greeting *g, struct host **ret_host)
 {
     struct welcome w = {.index = WELCOME_REFUSED};
-    struct host *h = NULL;
 
     g->program[sizeof g->program - 1] = g->name[sizeof g->name - 1] = '\0';
     const char *against = objection(hosts, g, &w);
@@ -220,7 +219,7 @@ static void greet(struct train_hosts *hosts, int fd, struct greeting *g, struct 
         return;
     }
     link_set_patience(fd, g->index < 0 ? LINK_DEAD_S : 0); /* an answer that has begun comes whole, or its host hangs */
-    h = &hosts->v[w.index];
+    struct host *h = &hosts->v[w.index];
     *(g->index < 0 ? &h->control : &h->data) = fd;
     snprintf(h->name, sizeof h->name, "%s", g->name);
     h->n_gpus = g->n_gpus;

@@ -226,10 +226,9 @@ static void add_curve(cJSON *row, struct store *store, const char *metric)
 {
     MEM_LOCAL struct curve_point *points = NULL;
     size_t n = 0;
-    int64_t id = 0;
     cJSON *curve = cJSON_AddArrayToObject(row, "curve");
 
-    (void)json_get_i64(row, "id", &id);
+    int64_t id = json_i64_or(row, "id", 0);
     cJSON_DeleteItemFromObjectCaseSensitive(row, "id"); /* it is not for clients */
     if (store == NULL || store_curve(store, id, metric, &points, &n, NULL) != ST_OK)
         n = 0;

@@ -8,12 +8,11 @@
 enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err)
 {
     cJSON *params = NULL;
-    enum status rc = ST_OK;
 
     *ret_params = NULL;
     if (trial->params == NULL)
         return ST_OK;
-    rc = json_parse(trial->params, strlen(trial->params), &params, err);
+    enum status rc = json_parse(trial->params, strlen(trial->params), &params, err);
     if (rc == ST_OK && !cJSON_IsObject(params))
         rc = FAIL(err, ST_CORRUPT, "not an object of names and values");
     if (rc != ST_OK) {

@@ -165,8 +165,7 @@ static enum status write_study(struct site *w, const cJSON *front, struct error 
     cJSON_ArrayForEach(point, cJSON_GetObjectItem(front, "points"))
     {
         char tail[48];
-        int64_t trial = 0;
-        (void)json_get_i64(point, "trial", &trial);
+        int64_t trial = json_i64_or(point, "trial", 0);
         snprintf(tail, sizeof tail, "/pick?rule=trial%%3D%lld", (long long)trial);
         site_add(w, tail, tail, &out);
     }
@@ -241,8 +240,7 @@ static enum status write_models(struct site *w, const cJSON *study, const cJSON 
     cJSON_ArrayForEach(point, points)
     {
         char place[24];
-        int64_t trial = 0;
-        (void)json_get_i64(point, "trial", &trial);
+        int64_t trial = json_i64_or(point, "trial", 0);
         snprintf(place, sizeof place, "%lld", (long long)trial);
         TRY(write_place(w, params, place, n_pairs <= FRONT_PAIRS_MAX, err));
     }

@@ -138,14 +138,14 @@ static bool write_play(struct trials *t, size_t i, char reason[ERROR_TEXT_MAX])
 static void add_trial(struct trials *t, size_t i, struct strbuf *out)
 {
     char tail[48], reason[ERROR_TEXT_MAX] = "only policies of the front, of the picks and of their seeds are kept here";
-    bool all = t->n <= SMALL || t->special[i], plays = false;
+    bool all = t->n <= SMALL || t->special[i];
 
     snprintf(tail, sizeof tail, "/trials/%zu", i);
     JSON_LOCAL cJSON *trial = site_json(t->w, tail);
     if (trial == NULL)
         return;
     shorten(t, trial);
-    (void)json_get_bool(trial, "can_play", &plays);
+    bool plays = json_bool_or(trial, "can_play", false);
     if (plays) {
         plays = t->special[i] && write_play(t, i, reason);
         cJSON_ReplaceItemInObject(trial, "can_play", cJSON_CreateBool(plays));
@@ -192,9 +192,8 @@ static enum status write_chunks(struct trials *t, struct error *err)
 enum status site_trials(struct site *w, const cJSON *study, const cJSON *front, struct error *err)
 {
     struct trials t = {.w = w};
-    int64_t n = 0;
 
-    (void)json_get_i64(study, "trials", &n);
+    int64_t n = json_i64_or(study, "trials", 0);
     t.n = (size_t)n;
     t.special = mem_array(t.n + 1, sizeof *t.special);
     mark_special(&t, study, front);

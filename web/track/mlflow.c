@@ -152,7 +152,6 @@ static void end_run(struct mlflow *m, struct track_run *run, const struct track_
 {
     struct filling f = {.m = m, .run = run, .reply = reply};
     const char *state = json_get_str(row->json, "state"), *status = "FINISHED";
-    int64_t env_steps = 0;
     double value;
 
     if (row->type == TRACK_ROW_PAUSE)
@@ -168,7 +167,7 @@ static void end_run(struct mlflow *m, struct track_run *run, const struct track_
     if (!mlflow_ensure_run(m, run, row, reply))
         return;
     mlflow_batch_clear(m->batch);
-    (void)json_get_i64(row->json, "env_steps", &env_steps);
+    int64_t env_steps = json_i64_or(row->json, "env_steps", 0);
     for (size_t i = 0; row->type == TRACK_ROW_RESULT && track_result_names[i].sent != NULL; i++)
         if (json_get_f64(row->json, track_result_names[i].key, &value))
             put_metric(&f, row, env_steps, track_result_names[i].sent, value);
@@ -192,7 +191,6 @@ static bool gives_up(struct mlflow *m, struct track_run *run, const struct track
 {
     struct track_reply ignored = {.verdict = TRACK_DONE};
     bool asks_to_wait = m->c.reply.code == 429 || m->c.reply.code == 503 || m->c.reply.outcome == HTTP_CANCELLED;
-    int64_t tries = 0;
     char url[OPT_STR_MAX + 16];
 
     if (step->verdict != TRACK_RETRY)
@@ -201,7 +199,7 @@ static bool gives_up(struct mlflow *m, struct track_run *run, const struct track
     track_client_send(&m->c, (struct http_request){.method = "GET", .url = url}, &ignored);
     if (ignored.verdict != TRACK_DONE)
         return false; /* the whole server is down */
-    (void)json_get_i64(run->state, "file_tries", &tries);
+    int64_t tries = json_i64_or(run->state, "file_tries", 0);
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, "file_tries");
     json_add_i64(run->state, "file_tries", tries + 1);
     return !asks_to_wait || tries + 1 >= FILE_TRIES;
@@ -255,13 +253,12 @@ static void send_front(struct mlflow *m, struct track_run *run, const struct tra
 {
     struct filling f = {.m = m, .run = run, .reply = reply};
     struct strbuf table;
-    int64_t trials = 0;
     double value;
 
     if (!mlflow_ensure_run(m, run, row, reply))
         return;
     mlflow_batch_clear(m->batch);
-    (void)json_get_i64(row->json, "trials", &trials);
+    int64_t trials = json_i64_or(row->json, "trials", 0);
     for (size_t i = 0; track_front_names[i].sent != NULL; i++)
         if (json_get_f64(row->json, track_front_names[i].key, &value))
             put_metric(&f, row, trials, track_front_names[i].sent, value);

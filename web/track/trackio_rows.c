@@ -162,8 +162,7 @@ static void add_named(struct strbuf *sb, const struct track_front_name *names, c
 
 int64_t trackio_last_step(const struct track_run *run)
 {
-    int64_t step = 0;
-    (void)json_get_i64(run->state, "step", &step);
+    int64_t step = json_i64_or(run->state, "step", 0);
     return step;
 }
 
@@ -234,11 +233,10 @@ bool trackio_make_alert(struct trackio *t, const struct track_run *run, const st
     const char *state = json_get_str(row->json, "state"), *reason = json_get_str(row->json, "reason");
     char at_text[TIME_TEXT_MAX], title[200];
     struct strbuf *sb = &t->c.body;
-    int64_t env_steps = 0;
 
     if (row->type != TRACK_ROW_RESULT || state == NULL || (strcmp(state, "failed") != 0 && strcmp(state, "lost") != 0))
         return false;
-    (void)json_get_i64(row->json, "env_steps", &env_steps);
+    int64_t env_steps = json_i64_or(row->json, "env_steps", 0);
     if (!time_text(row, at_text))
         return false;
     snprintf(title, sizeof title, "%.120s: %s", run_name(t, run), state);

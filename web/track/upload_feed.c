@@ -324,7 +324,6 @@ static bool begins(const struct batch *batch)
 /* Ends the run of the attempt before and forgets its position: the next row makes another run. False: not now. */
 static bool start_over(struct feeder *f, struct feed_run *run, struct batch *batch, struct track_reply *reply)
 {
-    int64_t attempt = 0;
     JSON_LOCAL cJSON *end = cJSON_CreateObject();
     struct track_run sent_run;
     const struct track_row row = {.id = batch->rows[0].id,
@@ -345,7 +344,7 @@ static bool start_over(struct feeder *f, struct feed_run *run, struct batch *bat
         return false;
     cJSON_Delete(run->state);
     run->state = cJSON_CreateObject();
-    (void)json_get_i64(batch->rows[0].json, "attempt", &attempt);
+    int64_t attempt = json_i64_or(batch->rows[0].json, "attempt", 0);
     json_add_i64(run->state, ATTEMPT_KEY, attempt);
     run->position.sent_rows = 0;
     run->position.last_step = batch->last_step = batch->steps_after[0] = -1;

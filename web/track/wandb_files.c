@@ -141,11 +141,11 @@ static cJSON *front_values(const cJSON *front, const char *path, const char *tex
 void wandb_front_send(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
 {
     char path[96];
-    int64_t trials = 0, n_requests;
+    int64_t n_requests;
     MEM_LOCAL char *table = w->c.track->files ? table_text(row->json) : NULL;
     bool has_table = false;
 
-    (void)json_get_i64(row->json, "trials", &trials);
+    int64_t trials = json_i64_or(row->json, "trials", 0);
     snprintf(path, sizeof path, "media/table/study/front_%lld.table.json", (long long)trials);
     *reply = (struct track_reply){.verdict = TRACK_DONE};
     if (table != NULL) {

@@ -190,7 +190,7 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
 {
     const char *id = w->settings.run_id;
     cJSON *v = cJSON_CreateObject();
-    int64_t lines = 0, events = 0, step = 0;
+    int64_t step = 0;
 
     json_add_str(v, "project", w->settings.project);
     json_add_str(v, "entity", w->entity);
@@ -214,8 +214,8 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
         log_info("wandb: there is no run %s in %s/%s yet, it is made", id, w->entity, w->settings.project);
         return true;
     }
-    (void)json_get_i64(bucket, "historyLineCount", &lines);
-    (void)json_get_i64(bucket, "eventsLineCount", &events);
+    int64_t lines = json_i64_or(bucket, "historyLineCount", 0);
+    int64_t events = json_i64_or(bucket, "eventsLineCount", 0);
     wandb_state_set_i64(run, "lines", lines);
     wandb_state_set_i64(run, "events", events);
     if (tail_step(json_get_str(bucket, "historyTail"), &step))

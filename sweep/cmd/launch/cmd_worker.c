@@ -56,7 +56,6 @@ static enum status choose_device(struct lane_pool *pool, const char *name, struc
 static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int64_t *ret_lanes, struct error *err)
 {
     struct setup *setup = NULL;
-    int64_t hosts = 0;
 
     *ret_lanes = 1;
     (void)json_get_i64(message, "lanes", ret_lanes);
@@ -73,7 +72,7 @@ static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int6
     TRY(lane_pool_read_config(pool, message, &setup, err));
     if (*ret_lanes == 1 && !setup_is_program(setup))
         session_expect_one(setup);
-    (void)json_get_i64(message, "hosts", &hosts);
+    int64_t hosts = json_i64_or(message, "hosts", 0);
     if (hosts > 0 &&
         train_hosts_listen(&pool->hosts, (size_t)hosts, json_get_str(message, "listen"), program_text, err) != ST_OK) {
         setup_destroy(setup);
@@ -134,10 +133,9 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
 static void refuse(struct lane_pool *pool, const cJSON *message)
 {
     cJSON *json = proto_message("result");
-    int64_t trial = -1, attempt = -1;
 
-    (void)json_get_i64(message, "trial", &trial);
-    (void)json_get_i64(message, "attempt", &attempt);
+    int64_t trial = json_i64_or(message, "trial", -1);
+    int64_t attempt = json_i64_or(message, "attempt", -1);
     json_add_i64(json, "trial", trial);
     json_add_i64(json, "attempt", attempt);
     json_add_str(json, "state", "failed");

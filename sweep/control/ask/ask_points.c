@@ -269,14 +269,13 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     char token[LEASE_TOKEN_MAX], origin[40];
     double x[SPACE_MAX_DIM];
     size_t env;
-    int64_t seed = 0;
     struct error why = {0};
 
     if (key != NULL && (key[0] == '\0' || strlen(key) > KEY_MAX))
         return FAIL(err, ST_USAGE, "add: the key has %zu bytes; 1 to %d are possible", strlen(key), KEY_MAX);
     if (client != NULL && strlen(client) >= LEASE_CLIENT_MAX)
         return FAIL(err, ST_USAGE, "add: the client's name has more than %d bytes", LEASE_CLIENT_MAX - 1);
-    (void)json_get_i64(body, "seed", &seed);
+    int64_t seed = json_i64_or(body, "seed", 0);
     TRY(read_point(ss, body, true, x, err));
     TRY(read_env(&ss->view.search, body, &env, err));
     TRY(read_origin(&ss->view, body, x, origin, sizeof origin, &seed, err));

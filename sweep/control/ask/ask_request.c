@@ -166,13 +166,12 @@ static enum status on_report(struct ask *a, struct error *err)
 {
     struct held *held = a->ss != NULL ? leases_of_trial(a->ss, a->number) : NULL;
     struct metric_report report = {0};
-    int64_t seq = -1;
-    double cost = NAN, wall_s;
+    double wall_s;
     char gone[64];
 
     TRY(find_lease(a, err));
-    (void)json_get_f64(a->body, "cost", &cost);
-    (void)json_get_i64(a->body, "seq", &seq);
+    double cost = json_f64_or(a->body, "cost", NAN);
+    int64_t seq = json_i64_or(a->body, "seq", -1);
     if (cost < 0)
         return FAIL(err, ST_USAGE, "report: the cost is %g; it cannot be below 0", cost);
     if (a->lease.state != LEASE_OPEN) {
@@ -374,7 +373,6 @@ enum status ask_request(struct store *store, struct scheduler *sched, bool waiti
                     .name = json_get_str(request, "study"),
                     .number = -1,
                     .body = cJSON_GetObjectItemCaseSensitive(request, "body")};
-    enum status rc = ST_OK;
 
     if (a.verb == ASK_VERBS || a.name == NULL)
         return FAIL(err, ST_USAGE, "a request about trials names its study and one of ask, report, tell, enqueue, add");
@@ -387,7 +385,7 @@ enum status ask_request(struct store *store, struct scheduler *sched, bool waiti
     if (a.ss == NULL)
         TRY(store_study_find(store, a.name, &a.study, err));
     a.out = cJSON_CreateObject();
-    rc = serve(&a, err);
+    enum status rc = serve(&a, err);
     if (rc == ST_OK)
         json_add(answer, "answer", a.out);
     else

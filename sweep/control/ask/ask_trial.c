@@ -103,11 +103,10 @@ enum status ask_result_read(const cJSON *body, const char *verb, enum search_cos
 {
     struct trial_result r = {.score = NAN, .perf = NAN, .cost_s = NAN, .device_s = NAN, .score_se = NAN, .eval_s = NAN};
     const char *reason = json_get_str(body, "reason");
-    double cost = NAN;
 
     TRY(read_state(body, verb, &r.state, err));
     (void)json_get_f64(body, "score", &r.score);
-    (void)json_get_f64(body, "cost", &cost);
+    double cost = json_f64_or(body, "cost", NAN);
     (void)json_get_i64(body, "step", &r.env_steps);
     (void)json_get_f64(body, "score_se", &r.score_se);
     (void)json_get_i64(body, "eval_episodes", &r.eval_episodes);

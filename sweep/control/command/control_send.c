@@ -41,7 +41,6 @@ static enum status ask_controller(const char *path, const struct control_command
 enum status control_carry_out(const char *path, const struct control_command *c, char *ret_text, size_t size,
                               bool *ret_by_controller, struct error *err)
 {
-    enum status rc = ST_NOTFOUND;
     int64_t pid = 0;
     char who[128];
 
@@ -49,8 +48,8 @@ enum status control_carry_out(const char *path, const struct control_command *c,
         struct error why = {0};
         bool reached = false;
         *ret_by_controller = store_is_held(path, c->study, &pid);
-        rc = *ret_by_controller ? ask_controller(path, c, ret_text, size, &reached, &why)
-                                : write_store(path, c, ret_text, size, &why);
+        enum status rc = *ret_by_controller ? ask_controller(path, c, ret_text, size, &reached, &why)
+                                            : write_store(path, c, ret_text, size, &why);
         /* else it listens not yet or no more, or took the lock just now */
         if (*ret_by_controller ? rc == ST_OK || reached : rc != ST_BUSY)
             return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);

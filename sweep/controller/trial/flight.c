@@ -123,9 +123,7 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
 /* A shorter run that this one holds becomes a trial; once, whatever attempt comes by. The run continues. */
 static enum status take_branch(struct flight *f, const cJSON *message, double now_s, struct error *err)
 {
-    double eval_s = 0;
-
-    (void)json_get_f64(message, "eval_s", &eval_s);
+    double eval_s = json_f64_or(message, "eval_s", 0);
     if (f->looked_s > 0) /* messages that waited for the store arrive together */
         f->start_s += fmax(now_s - f->looked_s, isfinite(eval_s) ? eval_s : 0);
     f->looked_s = 0;
@@ -151,11 +149,11 @@ static void send_chunk(struct flight *f, const cJSON *message)
 {
     cJSON *json = proto_message("chunk");
     struct error why = {0};
-    int64_t at = 0, next, size;
+    int64_t next, size;
     char path[PATH_MAX];
 
     checkpoint_path(f->ss, trial_of(f), path);
-    (void)json_get_i64(message, "at", &at);
+    int64_t at = json_i64_or(message, "at", 0);
     json_add_i64(json, "trial", f->slot->trial_id);
     json_add_i64(json, "attempt", f->slot->attempt);
     if (file_chunk_add(json, path, at, &next, &size, &why) != ST_OK)

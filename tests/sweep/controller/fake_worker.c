@@ -73,13 +73,12 @@ static void on_open(struct fake *w, const cJSON *message)
 {
     cJSON *hello = proto_message("hello");
     const char *name = json_get_str(message, "device"), *at = strchr(name, '@');
-    int64_t lanes = 0;
 
     snprintf(w->kind, sizeof w->kind, "%.*s", (int)(at != NULL ? at - name : (long)strlen(name)), name);
     w->at = at != NULL ? strtoll(at + 1, NULL, 10) : -1;
     if (strcmp(w->kind, "quit") == 0)
         _exit(3);
-    (void)json_get_i64(message, "lanes", &lanes);
+    int64_t lanes = json_i64_or(message, "lanes", 0);
     w->lanes = lanes;
     json_add_i64(hello, "lanes", lanes);
     json_add_str(hello, "device", name);
@@ -128,9 +127,7 @@ static void on_run(struct fake *w, const cJSON *message)
 
 static void on_stop(struct fake *w, const cJSON *message)
 {
-    int64_t trial = -1;
-
-    (void)json_get_i64(message, "trial", &trial);
+    int64_t trial = json_i64_or(message, "trial", -1);
     for (struct job *job = w->jobs; job < w->jobs + SWEEP_LANES_MAX; job++)
         if (job->on && job->trial == trial && job->done_s < 1e30)
             finish(w, job, "stopped", false);

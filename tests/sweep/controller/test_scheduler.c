@@ -70,9 +70,8 @@ static void filled_together(struct place *p, const struct sched_study *ss)
     (void)all_done_but(p, ss, -1, 60);
     for (size_t i = 1; i < 32; i++) {
         cJSON *seen = cJSON_Parse(p->stored[i].seen);
-        int64_t place = -1, of = -1;
-        (void)json_get_i64(seen, "place", &place);
-        (void)json_get_i64(seen, "of", &of);
+        int64_t place = json_i64_or(seen, "place", -1);
+        int64_t of = json_i64_or(seen, "of", -1);
         cJSON_Delete(seen);
         assert_int_equal(place, i - 1);
         assert_int_equal(of, 31);
