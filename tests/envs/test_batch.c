@@ -26,13 +26,11 @@ static void check_equal(const struct test_batch *a, const struct test_batch *b)
         assert_memory_equal(a->mask, b->mask, a->n_agents * a->mask_width);
     size_t n = env_batch_state_bytes(a->batch);
     assert_int_equal(n, env_batch_state_bytes(b->batch));
-    char *bytes_a = malloc(n), *bytes_b = malloc(n);
+    MEM_LOCAL char *bytes_a = malloc(n), *bytes_b = malloc(n);
     assert_true(bytes_a && bytes_b);
     env_batch_save(a->batch, bytes_a);
     env_batch_save(b->batch, bytes_b);
     assert_memory_equal(bytes_a, bytes_b, n);
-    free(bytes_a);
-    free(bytes_b);
 }
 
 /* -- registry -- */
@@ -201,7 +199,7 @@ static void check_log(const struct env_def *def, const void *settings)
     struct env_log want = {0}, sum = {0}, got;
     size_t together = t.shape.agents_end ? 1 : (size_t)t.shape.n_agents; /* agents whose episodes are one */
     size_t n = t.n_agents / together;
-    double *running = calloc(n, sizeof *running), *length = calloc(n, sizeof *length);
+    MEM_LOCAL double *running = calloc(n, sizeof *running), *length = calloc(n, sizeof *length);
     for (int step = 0; step < 3000; step++) {
         test_batch_random_actions(&t, &rng);
         env_batch_step(t.batch, NULL, &t.io);
@@ -237,8 +235,6 @@ static void check_log(const struct env_def *def, const void *settings)
     assert_true(want.episodes > 0.0);
     assert_true(sum.episodes == want.episodes && sum.ep_length == want.ep_length);
     assert_true(fabs(sum.ep_return - want.ep_return) < 1e-6 * (1.0 + fabs(want.ep_return)));
-    free(running);
-    free(length);
 }
 
 TEST(log_sums)

@@ -74,7 +74,7 @@ static int64_t size_of(const char *path, const char *suffix)
 PLACE_TEST(only_the_writer_folds)
 {
     struct store *writer, *second;
-    char *text = malloc(100001);
+    MEM_LOCAL char *text = malloc(100001);
 
     memset(text, ' ', 100000);
     memcpy(text, "{}", 2);
@@ -93,7 +93,6 @@ PLACE_TEST(only_the_writer_folds)
     store_fold(writer);
     assert_true(size_of(place->path, "") > before + 4000000);
     store_close(writer);
-    free(text);
 }
 
 static void forget(const char *path)

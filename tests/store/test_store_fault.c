@@ -43,19 +43,17 @@ static void refused_and_untouched(const char *path, enum status status, const ch
     struct store *store;
     struct stat lock;
     size_t n, n_after;
-    char *before = read_file(path, &n);
+    MEM_LOCAL char *before = read_file(path, &n);
     char lock_path[160];
 
     FAILS(store_open_writer(&store, path, err), status, word);
     assert_null(store);
     FAILS(store_open_reader(&store, path, err), status, word);
     assert_null(store);
-    char *after = read_file(path, &n_after);
+    MEM_LOCAL char *after = read_file(path, &n_after);
     assert_true(n == n_after && memcmp(before, after, n) == 0);
     snprintf(lock_path, sizeof lock_path, "%s.lock", path);
     assert_int_equal(stat(lock_path, &lock), -1);
-    free(before);
-    free(after);
 }
 
 static void fill(const char *path, int n_trials)
@@ -118,7 +116,7 @@ PLACE_TEST(damage_is_found)
     size_t n;
 
     fill(place->path, 40);
-    char *good = read_file(place->path, &n), *bad = malloc(n);
+    MEM_LOCAL char *good = read_file(place->path, &n), *bad = malloc(n);
     /* rubbish over the beginning of each table's or index's page; cut short; rubbish from the header on */
     for (size_t at = 4096; at + 2048 < n; at += 4096) {
         memcpy(bad, good, n);
@@ -136,8 +134,6 @@ PLACE_TEST(damage_is_found)
     write_file(place->path, good, n);
     OK(store_open_writer(&store, place->path, err));
     OK(store_check(store, err));
-    free(good);
-    free(bad);
 }
 
 /* A reader opened a file whose damage lies deeper: reading ends in a status, never in wrong rows. */
@@ -149,7 +145,7 @@ PLACE_TEST(reading_damage_is_a_status)
     size_t n, n_trials;
 
     fill(place->path, 200);
-    char *good = read_file(place->path, &n), *bad = malloc(n);
+    MEM_LOCAL char *good = read_file(place->path, &n), *bad = malloc(n);
     for (size_t at = 4096 * 2; at + 4096 <= n; at += 4096) {
         struct error err = {ST_OK, ""};
         memcpy(bad, good, n);
@@ -171,8 +167,6 @@ PLACE_TEST(reading_damage_is_a_status)
         }
         store_close(store);
     }
-    free(good);
-    free(bad);
 }
 
 PLACE_TEST(refused_paths)

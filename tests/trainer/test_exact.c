@@ -177,13 +177,12 @@ static double ref_logp(const double *out, const int32_t *actions, const uint8_t 
 /* Weights that make every value and probability count. */
 static void shake_params(struct trainer *t, double size)
 {
-    float *params = params_copy(t);
+    MEM_LOCAL float *params = params_copy(t);
     struct rng rng = rng_seed(99);
 
     for (size_t i = 0; i < trainer_n_params(t); i++)
         params[i] += (float)(size * (rng_f64(&rng) - 0.5));
     OK(kern_upload(t->kern, t->params, params, trainer_n_params(t) * sizeof *params, err));
-    free(params);
 }
 
 static void check_agent(struct trainer *t, const float *params, size_t n, double h[][REF_MAX])

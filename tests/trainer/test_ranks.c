@@ -191,7 +191,7 @@ TEST(resume_with_another_number)
 TEST(file_of_one_device)
 {
     SETUP s;
-    char *a, *b;
+    MEM_LOCAL char *a = NULL, *b = NULL;
     size_t n, m;
 
     setup_variant(&s, &variants[2]);
@@ -205,8 +205,6 @@ TEST(file_of_one_device)
     trainer_destroy(t);
     assert_int_equal(n, m);
     assert_memory_equal(a, b, n);
-    mem_free(a);
-    mem_free(b);
 }
 
 /* A file that all refuse costs nothing but the answer. */

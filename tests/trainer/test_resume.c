@@ -45,10 +45,8 @@ TEST(seeds_differ)
     TRAINER *b = setup_trainer(&s);
     iterate(a, 2);
     iterate(b, 2);
-    float *x = params_copy(a), *y = params_copy(b);
+    MEM_LOCAL float *x = params_copy(a), *y = params_copy(b);
     assert_memory_not_equal(x, y, trainer_n_params(a) * sizeof *x);
-    free(x);
-    free(y);
 }
 
 TEST(resume_is_exact)
@@ -125,15 +123,13 @@ TEST(config_text)
 static void expect_refused(struct trainer *t, enum status status, const char *text)
 {
     struct error err = {0};
-    float *before = params_copy(t), *after;
+    MEM_LOCAL float *before = params_copy(t), *after = NULL;
 
     assert_int_equal(trainer_load(t, ckpt_path, &err), status);
     if (strstr(err.text, text) == NULL)
         fail_msg("\"%s\" is not in: %s", text, err.text);
     after = params_copy(t);
     assert_memory_equal(before, after, trainer_n_params(t) * sizeof *before);
-    free(before);
-    free(after);
 }
 
 /* With the checksum that belongs to these bytes: bytes 28 to 31. */
@@ -158,7 +154,7 @@ TEST(bad_files)
     iterate(t, 1);
     OK(trainer_save(t, ckpt_path, "", err));
     OK(file_read_all(ckpt_path, 1 << 24, &good, &n, err));
-    char *bad = malloc(n + 1);
+    MEM_LOCAL char *bad = malloc(n + 1);
 
     for (size_t cut = 0; cut < n; cut += n / 7 + 1) { /* cut off anywhere */
         OK(file_write_all(ckpt_path, good, cut, err));
@@ -194,7 +190,6 @@ TEST(bad_files)
     expect_refused(t, ST_CORRUPT, "is not a Trawl checkpoint");
     OK(file_write_all(ckpt_path, good, n, err));
     OK(trainer_load(t, ckpt_path, err)); /* the file itself was fine */
-    free(bad);
 }
 
 TEST(other_shapes)

@@ -177,7 +177,7 @@ TEST(last_rollout)
 
 TEST(window)
 {
-    struct window *w = calloc(1, sizeof *w);
+    MEM_LOCAL struct window *w = calloc(1, sizeof *w);
     struct env_log log = {.episodes = 1.0};
     struct kern_stats stats = {.n_tokens = 4.0, .n_minibatches = 1.0}, none = {0};
     struct window_sum sum;
@@ -209,7 +209,6 @@ TEST(window)
     window_sum(w, 40000, &sum);
     assert_true(sum.stats.n_minibatches > 0.0 && sum.stats.n_minibatches <= 128.0);
     assert_true(sum.log.episodes > 0.0 && sum.log.episodes <= 128.0);
-    free(w);
 }
 
 TEST(plan)

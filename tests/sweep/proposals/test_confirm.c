@@ -88,7 +88,7 @@ TEST(batches_of_the_end_get_smaller)
     static const size_t together[][2] = {{0, 64}, {40, 40}, {79, 1}, {80, 5}, {90, 2}, {97, 1}, {98, 1}};
     struct sweep_settings settings = {.confirm = 0.2};
     struct confirm_plan plan = {.turn = CONFIRM_NO};
-    struct played *p = begin();
+    MEM_LOCAL struct played *p = begin();
 
     p->view.study.limits.trials_max = 100;
     for (size_t i = 0; i < COUNT(together); i++) {
@@ -97,7 +97,6 @@ TEST(batches_of_the_end_get_smaller)
         confirm_plan_make(&p->view, &settings, 0, 0, &plan);
         assert_int_equal(plan.at_once, together[i][1]);
     }
-    free(p);
 }
 
 /* Seconds are shared like trials: the share is never passed by more than rounding, also by runs that cost more than
@@ -132,7 +131,7 @@ TEST(by_seconds)
 TEST(by_time)
 {
     struct sweep_settings settings = {.confirm = 0.2};
-    struct played *p = begin();
+    MEM_LOCAL struct played *p = begin();
     struct confirm_plan plan;
     double wall_s = 0;
 
@@ -144,14 +143,13 @@ TEST(by_time)
     }
     assert_true(p->confirm_s <= 0.21 * p->all_s && p->confirm_s >= 0.15 * p->all_s);
     assert_true(p->last >= CONFIRM_END);
-    free(p);
 }
 
 /* Without an end in sight the share is one of what there is, at any time. */
 TEST(without_end)
 {
     struct sweep_settings settings = {.confirm = 0.25};
-    struct played *p = begin();
+    MEM_LOCAL struct played *p = begin();
     struct confirm_plan plan;
 
     while (p->view.n < MAX) {
@@ -161,14 +159,13 @@ TEST(without_end)
     }
     assert_true((double)p->n_confirm > 0.2 * MAX);
     assert_true(p->last < CONFIRM_END);
-    free(p);
 }
 
 /* Runs under way count as made, by what their config has cost before: many slots do not pass the share together. */
 TEST(runs_under_way_count)
 {
     struct sweep_settings settings = {.confirm = 0.2};
-    struct played *p = begin();
+    MEM_LOCAL struct played *p = begin();
     struct confirm_plan plan = {.turn = CONFIRM_NO};
     size_t n = 0;
 
@@ -185,7 +182,6 @@ TEST(runs_under_way_count)
         p->rows[p->view.n - 1].state = GP_TRIAL_PENDING;
     }
     assert_int_equal(n, 5); /* of 4 s each */
-    free(p);
 }
 
 /* ---- which config: the proposer's thread asked directly ---- */

@@ -17,10 +17,9 @@ static char *printed(const struct start_parts *parts)
 TEST(parts_of_a_millisecond_and_more_are_printed)
 {
     struct start_parts parts = {.n = 3, .rows = {{"process", 0.0425}, {"config", 0.0004}, {"trainer", 0.00326}}};
-    char *text = printed(&parts);
+    MEM_LOCAL char *text = printed(&parts);
 
     assert_string_equal(text, "started in 46.2 ms: process 42.5 ms, trainer 3.26 ms\n");
-    free(text);
 }
 
 TEST(lines_fit_80_columns)

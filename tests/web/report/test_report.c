@@ -128,7 +128,7 @@ TEST(every_trial_is_drawn)
     assert_int_equal(count(svg, "<title>"), 60);
     assert_non_null(strstr(svg, "failed or lost (6)"));
     free(svg);
-    char *html = write_report(s, REPORT_HTML);
+    MEM_LOCAL char *html = write_report(s, REPORT_HTML);
     assert_int_equal(count(html, "<tr><td>") + count(html, "<tr class=\"special\"><td>"), front);
     assert_int_equal(count(html, "class=\"chart strip\""), SAMPLE_DIM);
     assert_non_null(
@@ -136,7 +136,6 @@ TEST(every_trial_is_drawn)
     assert_non_null(strstr(html, "2026-01-01 00:00 UTC"));
     assert_non_null(strstr(html, "learning_<wbr>rate"));
     assert_non_null(strstr(html, "3\xc3\x97 the worker died of signal 9"));
-    free(html);
     check_all(s);
 }
 
@@ -245,7 +244,8 @@ TEST(foreign_text_is_escaped)
     memset(s->view.on_front, 0, 20);
     s->view.on_front[0] = true;
     check_all(s);
-    char *html = write_report(s, REPORT_HTML), *svg = write_report(s, REPORT_SVG), *csv = write_report(s, REPORT_CSV);
+    MEM_LOCAL char *html = write_report(s, REPORT_HTML), *svg = write_report(s, REPORT_SVG),
+                   *csv = write_report(s, REPORT_CSV);
     assert_null(strstr(html, "<img"));
     assert_null(strstr(html, "<u>"));
     assert_non_null(strstr(html, "&lt;u&gt;value&lt;/u&gt;"));
@@ -254,9 +254,6 @@ TEST(foreign_text_is_escaped)
     assert_non_null(strstr(svg, "\xef\xbf\xbd\xef\xbf\xbd \xc3\xa4"));
     assert_non_null(strstr(csv, ",\"a,\"\"b\"\"\n\"\r\n"));
     assert_non_null(strstr(csv, ",<u>value</u>,"));
-    free(html);
-    free(svg);
-    free(csv);
 }
 
 TEST(csv_has_every_column)
@@ -269,7 +266,7 @@ TEST(csv_has_every_column)
     s->view.trials[4].params = (char *)"{\"train.learning_rate\":-0.25,\"train.optimizer\":\"=1+1\"}";
     s->view.trials[4].device = (char *)"@cpu";
     s->view.trials[4].reason = (char *)"=HYPERLINK(\"http://x.example\",\"here\")";
-    char *csv = write_report(s, REPORT_CSV);
+    MEM_LOCAL char *csv = write_report(s, REPORT_CSV);
     const char *head =
         "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
         "started_ms,"
@@ -282,7 +279,6 @@ TEST(csv_has_every_column)
     assert_non_null(strstr(csv, "\r\n7,failed,,,"));
     assert_non_null(strstr(csv, ",'@cpu,\"'=HYPERLINK(\"\"http://x.example\"\",\"\"here\"\")\",")); /* no formulas */
     assert_non_null(strstr(csv, ",-0.25,,,,'=1+1\r\n"));
-    free(csv);
 }
 
 TEST(json_is_what_show_promises)
@@ -382,12 +378,11 @@ TEST(costs_may_be_steps)
     assert_true(report.n_front > 1 && report.cost_lo >= 1000.0 && report.cost_hi > 10000.0);
     for (size_t i = 1; i < report.n_front; i++)
         assert_true(s->view.trials[report.front[i - 1]].env_steps < s->view.trials[report.front[i]].env_steps);
-    char *html = write_report(s, REPORT_HTML);
+    MEM_LOCAL char *html = write_report(s, REPORT_HTML);
     check_markup(html, true);
     assert_non_null(strstr(html, "env steps of a trial"));
     assert_non_null(strstr(html, "Choosing a trial took 200 ms (median), at most 390 ms."));
     assert_null(strstr(html, "cost 1 s"));
-    free(html);
 }
 
 /* A page holds what the report has: front, two of progress, importance, a strip for each parameter. */
