@@ -184,7 +184,7 @@ cJSON *config_to_json(const struct config *config)
 
     for (size_t t = 0; t < config->n_tables; t++) {
         const struct opt_table *table = config->tables[t];
-        cJSON *section = cJSON_GetObjectItemCaseSensitive(root, table->section);
+        cJSON *section = json_get(root, table->section);
         if (section == NULL)
             section = cJSON_AddObjectToObject(root, table->section);
         for (size_t i = 0; i < table->n_defs; i++) {

@@ -219,7 +219,7 @@ static bool item_number(const cJSON *item, double *ret_value)
 
 bool json_get_f64(const cJSON *object, const char *key, double *ret_value)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    const cJSON *item = json_get(object, key);
     double finite;
 
     if (cJSON_IsString(item)) /* only the words; a string of digits stays a string */
@@ -229,7 +229,7 @@ bool json_get_f64(const cJSON *object, const char *key, double *ret_value)
 
 bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    const cJSON *item = json_get(object, key);
     double value;
 
     if (cJSON_IsString(item)) { /* only an integer that no double holds; other digits in quotes stay a text */
@@ -248,7 +248,7 @@ bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value)
 
 bool json_get_bool(const cJSON *object, const char *key, bool *ret_value)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    const cJSON *item = json_get(object, key);
 
     if (!cJSON_IsBool(item))
         return false;
@@ -258,7 +258,7 @@ bool json_get_bool(const cJSON *object, const char *key, bool *ret_value)
 
 const char *json_get_str(const cJSON *object, const char *key)
 {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    return cJSON_GetStringValue(json_get(object, key));
 }
 
 double json_f64_or(const cJSON *object, const char *key, double other)
@@ -281,21 +281,21 @@ bool json_bool_or(const cJSON *object, const char *key, bool other)
 
 enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err)
 {
-    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_i64(json, key, ret_value))
+    if (json_get(json, key) == NULL || json_get_i64(json, key, ret_value))
         return ST_OK;
     return FAIL(err, ST_USAGE, "%s is no whole number that fits; a number is written without quotes", key);
 }
 
 enum status json_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err)
 {
-    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_f64(json, key, ret_value))
+    if (json_get(json, key) == NULL || json_get_f64(json, key, ret_value))
         return ST_OK;
     return FAIL(err, ST_USAGE, "%s is no number; a number is written without quotes", key);
 }
 
 enum status json_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err)
 {
-    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_bool(json, key, ret_value))
+    if (json_get(json, key) == NULL || json_get_bool(json, key, ret_value))
         return ST_OK;
     return FAIL(err, ST_USAGE, "%s is neither true nor false", key);
 }

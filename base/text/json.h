@@ -36,6 +36,11 @@ void json_add_str(cJSON *object, const char *key, const char *value); /* NULL va
 void json_add_bool(cJSON *object, const char *key, bool value);
 void json_add(cJSON *object, const char *key, cJSON *value); /* takes value; NULL value: adds nothing */
 
+static inline cJSON *json_get(const cJSON *object, const char *key) /* borrowed; NULL: it has none, or is none */
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
 /* Getters: false when the member is absent or of another type; *ret_value is then unchanged. Digits in quotes are a
  * text, except integers beyond 2^53. */
 bool json_get_f64(const cJSON *object, const char *key, double *ret_value);

@@ -123,12 +123,12 @@ static const size_t checkpoints[4] = {30, 60, 100, 150};
 
 static double item(const cJSON *json, const char *key, size_t i)
 {
-    return cJSON_GetNumberValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, key), (int)i));
+    return cJSON_GetNumberValue(cJSON_GetArrayItem(json_get(json, key), (int)i));
 }
 
 static void tally_add(struct tally *t, const cJSON *study)
 {
-    size_t n = (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(study, "regret")), i = 0;
+    size_t n = (size_t)cJSON_GetArraySize(json_get(study, "regret")), i = 0;
 
     for (size_t k = 0; k < 4; k++)
         if (n >= checkpoints[k]) {

@@ -194,7 +194,7 @@ enum status known_load(struct known *ret, const char *path, const char *problem,
     TRY(file_read_all(path, FRONTS_MAX_BYTES, &text, &n, err));
     if (json_parse(text, n, &json, err) != ST_OK)
         return error_prefix(err, "%s", path);
-    const cJSON *entry = cJSON_GetObjectItemCaseSensitive(json, problem);
+    const cJSON *entry = json_get(json, problem);
     if (entry == NULL)
         return FAIL(err, ST_NOTFOUND, "%s: nothing about '%s'; `trawl-bench front` makes the file", path, problem);
     if (!json_get_f64(entry, "ref_cost", &ret->ref_cost) || !json_get_f64(entry, "ref_score", &ret->ref_score) ||

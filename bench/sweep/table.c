@@ -63,7 +63,7 @@ static bool read_param(const cJSON *json, struct space_param *p, struct table *t
 
 static bool read_array(const cJSON *json, const char *key, double *ret, size_t n)
 {
-    const cJSON *array = cJSON_GetObjectItemCaseSensitive(json, key);
+    const cJSON *array = json_get(json, key);
 
     if (!cJSON_IsArray(array) || (size_t)cJSON_GetArraySize(array) != n)
         return false;
@@ -74,9 +74,8 @@ static bool read_array(const cJSON *json, const char *key, double *ret, size_t n
 
 static bool read_header(const cJSON *json, struct space *space, struct table *t)
 {
-    const cJSON *params = cJSON_GetObjectItemCaseSensitive(json, "params"),
-                *points = cJSON_GetObjectItemCaseSensitive(json, "checkpoints"),
-                *cost = cJSON_GetObjectItemCaseSensitive(json, "cost");
+    const cJSON *params = json_get(json, "params"), *points = json_get(json, "checkpoints"),
+                *cost = json_get(json, "cost");
     int64_t rows = 0, seeds = 0;
 
     space->dim = t->dim = (size_t)cJSON_GetArraySize(params);

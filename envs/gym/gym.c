@@ -99,7 +99,7 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
     ret_shape->obs_size = (int)(n_bytes + n_floats);
     ret_shape->u8 = n_bytes > 0;
     ret_shape->n_floats = n_bytes > 0 ? (int)n_floats : 0;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "heads"))
+    cJSON_ArrayForEach(item, json_get(json, "heads"))
     {
         if (ret_shape->n_heads < ENV_MAX_HEADS) {
             ret_shape->head_sizes[ret_shape->n_heads] = cJSON_GetArrayItem(item, 0)->valueint;
@@ -108,11 +108,11 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
         }
         ret_shape->n_heads++;
     }
-    grid = cJSON_GetObjectItem(json, "grid");
+    grid = json_get(json, "grid");
     ret_shape->height = cJSON_GetArrayItem(grid, 0)->valueint;
     ret_shape->width = cJSON_GetArrayItem(grid, 1)->valueint;
     ret_shape->channels = cJSON_GetArrayItem(grid, 2)->valueint;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "left_out"))
+    cJSON_ArrayForEach(item, json_get(json, "left_out"))
         log_info("of its observations %s is left out: it is no fixed list of numbers", item->valuestring);
     cJSON_Delete(json);
     if (ret_shape->n_heads > ENV_MAX_HEADS)

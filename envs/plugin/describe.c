@@ -157,7 +157,7 @@ static struct opt_def row_of(const cJSON *json)
 
 void env_described_shape(const cJSON *description, struct env_shape *s)
 {
-    const cJSON *json = cJSON_GetObjectItem(description, "shape"), *head;
+    const cJSON *json = json_get(description, "shape"), *head;
 
     *s = (struct env_shape){
         .obs_size = (int)int_of(json, "obs_size"),
@@ -172,7 +172,7 @@ void env_described_shape(const cJSON *description, struct env_shape *s)
         .byte_scale = (float)f64_of(json, "byte_scale"),
         .n_floats = (int)int_of(json, "n_floats"),
     };
-    cJSON_ArrayForEach(head, cJSON_GetObjectItem(json, "heads")) if (s->n_heads < ENV_MAX_HEADS)
+    cJSON_ArrayForEach(head, json_get(json, "heads")) if (s->n_heads < ENV_MAX_HEADS)
     {
         s->head_sizes[s->n_heads] = (int)int_of(head, "size");
         s->low[s->n_heads] = (float)f64_of(head, "low");
@@ -182,8 +182,8 @@ void env_described_shape(const cJSON *description, struct env_shape *s)
 
 enum status env_described(const cJSON *json, struct env_def *ret_def, struct env_shape *ret_shape, struct error *err)
 {
-    const cJSON *rows = cJSON_GetObjectItem(json, "options"), *defaults = cJSON_GetObjectItem(json, "defaults"), *item;
-    const cJSON *numbers = cJSON_GetObjectItem(json, "numbers");
+    const cJSON *rows = json_get(json, "options"), *defaults = json_get(json, "defaults"), *item;
+    const cJSON *numbers = json_get(json, "numbers");
     size_t n_rows = (size_t)cJSON_GetArraySize(rows), n_defaults = (size_t)cJSON_GetArraySize(defaults);
     struct opt_def *defs = mem_array(n_rows + 1, sizeof *defs);
     struct env_default *kept = mem_array(n_defaults + 1, sizeof *kept);

@@ -120,11 +120,11 @@ static void add_value(const struct tables *t, const cJSON *value, cJSON *row)
     snprintf(text, sizeof text, "objective %lld", (long long)objective);
     json_add_f64(row, text, number);
     const cJSON *name = cJSON_GetArrayItem(t->metric_names, (int)objective);
-    if (cJSON_IsString(name) && cJSON_GetObjectItemCaseSensitive(row, name->valuestring) == NULL)
+    if (cJSON_IsString(name) && json_get(row, name->valuestring) == NULL)
         json_add_f64(row, name->valuestring, number);
-    if (objective == 0 && cJSON_GetObjectItemCaseSensitive(row, "score") == NULL)
+    if (objective == 0 && json_get(row, "score") == NULL)
         json_add_f64(row, "score", number);
-    if (objective == 1 && !is_maximized(t, 1) && cJSON_GetObjectItemCaseSensitive(row, "cost") == NULL)
+    if (objective == 1 && !is_maximized(t, 1) && json_get(row, "cost") == NULL)
         json_add_f64(row, "cost", number);
 }
 
@@ -133,8 +133,8 @@ static void add_param(const cJSON *param, cJSON *params)
 {
     const char *name = json_get_str(param, "param_name"), *text = json_get_str(param, "distribution_json");
     JSON_LOCAL cJSON *distribution = text != NULL ? cJSON_Parse(text) : NULL;
-    const cJSON *attributes = cJSON_GetObjectItemCaseSensitive(distribution, "attributes");
-    const cJSON *choices = cJSON_GetObjectItemCaseSensitive(attributes, "choices"), *choice;
+    const cJSON *attributes = json_get(distribution, "attributes");
+    const cJSON *choices = json_get(attributes, "choices"), *choice;
     double value;
 
     if (name != NULL && json_get_f64(param, "param_value", &value)) {
@@ -151,7 +151,7 @@ static void add_attribute(const cJSON *attribute, cJSON *row)
     const char *key = json_get_str(attribute, "key"), *text = json_get_str(attribute, "value_json");
     cJSON *value = text != NULL ? cJSON_Parse(text) : NULL;
 
-    if (key == NULL || cJSON_GetObjectItemCaseSensitive(row, key) != NULL)
+    if (key == NULL || json_get(row, key) != NULL)
         cJSON_Delete(value);
     else
         json_add(row, key, value);

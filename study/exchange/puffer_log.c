@@ -42,9 +42,8 @@ enum status puffer_log_parse(const char *text, size_t n, cJSON **ret_log, struct
 
 bool puffer_is_log(const cJSON *json)
 {
-    return cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(json, METRICS)) ||
-           (cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(json, "train")) &&
-            cJSON_IsString(cJSON_GetObjectItemCaseSensitive(json, "env_name")));
+    return cJSON_IsObject(json_get(json, METRICS)) ||
+           (cJSON_IsObject(json_get(json, "train")) && cJSON_IsString(json_get(json, "env_name")));
 }
 
 const char *puffer_name(const char *key, size_t k)
@@ -76,8 +75,7 @@ static void add_derived(cJSON *row)
     const char *network = json_get_str(row, "torch.network"), *rnn = json_get_str(row, "base.rnn_name");
     double n_vec, n_env = 1;
 
-    if (cJSON_GetObjectItemCaseSensitive(row, "vec.total_agents") == NULL &&
-        json_get_f64(row, "vec.num_envs", &n_vec)) {
+    if (json_get(row, "vec.total_agents") == NULL && json_get_f64(row, "vec.num_envs", &n_vec)) {
         (void)json_get_f64(row, "env.num_envs", &n_env);
         json_add_f64(row, "train.total_agents", n_vec * n_env);
     }
@@ -92,7 +90,7 @@ static void add_derived(cJSON *row)
 
 cJSON *puffer_log_row(const cJSON *log)
 {
-    const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(log, METRICS), *item;
+    const cJSON *metrics = json_get(log, METRICS), *item;
     cJSON *row = cJSON_CreateObject();
 
     json_add_str(row, "state", metrics != NULL && metrics->child != NULL ? "done" : "running");

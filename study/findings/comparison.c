@@ -75,7 +75,7 @@ bool comparison_may_differ(const char *key)
 
 static const char *value_text(const cJSON *config, const char *section, const char *key, char buf[NUM_TEXT_MAX])
 {
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(config, section), key);
+    const cJSON *value = json_get(json_get(config, section), key);
 
     return cJSON_IsString(value) || cJSON_IsRaw(value) ? value->valuestring
            : cJSON_IsBool(value)                       ? (cJSON_IsTrue(value) ? "true" : "false")

@@ -167,12 +167,12 @@ void outcomes_add_json(const struct outcomes *o, cJSON *space)
 
 enum status outcomes_read_json(const cJSON *space, struct outcomes *o, struct error *err)
 {
-    const cJSON *limit, *objective = cJSON_GetObjectItemCaseSensitive(space, "objective");
+    const cJSON *limit, *objective = json_get(space, "objective");
     const char *third = json_get_str(objective, "metric"), *goal = json_get_str(objective, "goal");
     const char *scale = json_get_str(objective, "scale");
 
     *o = (struct outcomes){0};
-    cJSON_ArrayForEach(limit, cJSON_GetObjectItemCaseSensitive(space, "limits"))
+    cJSON_ArrayForEach(limit, json_get(space, "limits"))
     {
         const char *name = json_get_str(limit, "name"), *metric = json_get_str(limit, "metric");
         size_t k = o->n_limits;

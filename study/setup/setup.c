@@ -600,7 +600,7 @@ enum status trial_setup(const struct trial *trial, struct setup **ret_setup, str
 cJSON *setup_to_json(const struct setup *setup)
 {
     cJSON *json = config_to_json(setup->config), *typed = cJSON_CreateObject();
-    const cJSON *texts = cJSON_GetObjectItemCaseSensitive(json, PROGRAM_SECTION), *item;
+    const cJSON *texts = json_get(json, PROGRAM_SECTION), *item;
 
     cJSON_ArrayForEach(item, texts) config_add_json_text(typed, item->string, item->valuestring);
     if (texts != NULL)

@@ -89,7 +89,7 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
 {
     struct space_param *p = &s->space.params[i];
     const char *key = json_get_str(json, "key"), *scale = json_get_str(json, "scale");
-    const cJSON *choices = cJSON_GetObjectItemCaseSensitive(json, "choices"), *choice;
+    const cJSON *choices = json_get(json, "choices"), *choice;
     size_t k = word_index(scale_names, COUNT(scale_names), scale);
 
     if (key == NULL || scale == NULL || strlen(key) >= sizeof p->key || !json_get_bool(json, "int", &p->is_int) ||
@@ -102,7 +102,7 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     snprintf(p->key, sizeof p->key, "%s", key);
     p->has_init = json_get_f64(json, "init", &p->init);
     (void)json_get_f64(json, "step", &p->step);
-    p->is_ordered = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "ordered"));
+    p->is_ordered = cJSON_IsTrue(json_get(json, "ordered"));
     if (p->scale != SPACE_CATEGORICAL)
         return ST_OK;
     cJSON_ArrayForEach(choice, choices)
@@ -118,7 +118,7 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
 static enum status read_when(const cJSON *json, struct search *s, size_t i, struct error *err)
 {
     struct space_param *p = &s->space.params[i];
-    const cJSON *when = cJSON_GetObjectItemCaseSensitive(json, "when"), *choice;
+    const cJSON *when = json_get(json, "when"), *choice;
     const char *key = json_get_str(when, "key");
     size_t j = key != NULL ? search_find(s, key) : s->space.dim;
 
@@ -134,7 +134,7 @@ static enum status read_when(const cJSON *json, struct search *s, size_t i, stru
         return json_get_f64(when, "min", &p->parent_min) + json_get_f64(when, "max", &p->parent_max) > 0
                    ? ST_OK
                    : FAIL(err, ST_CORRUPT, "the store's search space: the condition of %s is not whole", p->key);
-    cJSON_ArrayForEach(choice, cJSON_GetObjectItemCaseSensitive(when, "choices"))
+    cJSON_ArrayForEach(choice, json_get(when, "choices"))
     {
         for (size_t k = 0; k < s->space.params[j].n_choices; k++)
             if (cJSON_IsString(choice) && strcmp(choice->valuestring, s->choices[j][k]) == 0)
@@ -159,7 +159,7 @@ static enum status read_envs(const cJSON *json, struct search *s, struct error *
 {
     const cJSON *env;
 
-    cJSON_ArrayForEach(env, cJSON_GetObjectItemCaseSensitive(json, "envs"))
+    cJSON_ArrayForEach(env, json_get(json, "envs"))
     {
         if (!cJSON_IsString(env))
             return FAIL(err, ST_CORRUPT, "the store's search space: its games are not whole");
@@ -182,7 +182,7 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     THEN(rc, outcomes_read_json(json, &ret_search->outcomes, err));
     if (json_get_str(json, "from") != NULL)
         snprintf(ret_search->from, sizeof ret_search->from, "%s", json_get_str(json, "from"));
-    params = cJSON_GetObjectItemCaseSensitive(json, "params");
+    params = json_get(json, "params");
     cJSON_ArrayForEach(param, params)
     {
         if (rc != ST_OK)
@@ -282,6 +282,6 @@ size_t search_n_games(const char *space_json)
 
     if (space_json == NULL || json_parse(space_json, strlen(space_json), &json, NULL) != ST_OK)
         return 1;
-    int n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "envs"));
+    int n = cJSON_GetArraySize(json_get(json, "envs"));
     return n > 0 ? (size_t)n : 1;
 }

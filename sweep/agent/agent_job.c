@@ -93,7 +93,7 @@ static bool ask(struct agent_job *job)
         } else if (outcome == ASK_AGAIN) {
             note_trouble(job, attempt, text);
             goes_on = pause_for(job, backoff_s(job, attempt++, wait_s));
-        } else if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(answer, "trial"))) {
+        } else if (cJSON_IsNumber(json_get(answer, "trial"))) {
             given = true;
         } else {
             const char *state = json_get_str(answer, "state");
@@ -136,12 +136,12 @@ static int64_t trial_of(const struct agent_job *job)
 
 const char *agent_job_token(const struct agent_job *job)
 {
-    return json_get_str(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "token");
+    return json_get_str(json_get(job->answer, "lease"), "token");
 }
 
 static double beat_s(const struct agent_job *job)
 {
-    double seconds = json_f64_or(cJSON_GetObjectItemCaseSensitive(job->answer, "lease"), "seconds", 60);
+    double seconds = json_f64_or(json_get(job->answer, "lease"), "seconds", 60);
     return fmax(seconds / BEATS, 0.2);
 }
 

@@ -48,13 +48,13 @@ static void add_value(struct strbuf *out, const cJSON *value)
 static enum status fill_name(struct strbuf *out, const char *name, size_t n, const cJSON *answer,
                              const struct program_place *place, struct error *err)
 {
-    const cJSON *config = cJSON_GetObjectItemCaseSensitive(answer, "config"), *value;
+    const cJSON *config = json_get(answer, "config"), *value;
 
     if (program_place_add(place, name, n, out))
         return ST_OK;
-    value = find(cJSON_GetObjectItemCaseSensitive(answer, "params"), name, n);
+    value = find(json_get(answer, "params"), name, n);
     if (value == NULL)
-        value = find(cJSON_GetObjectItemCaseSensitive(config, PROGRAM_SECTION), name, n);
+        value = find(json_get(config, PROGRAM_SECTION), name, n);
     if (value == NULL)
         return FAIL(err, ST_USAGE,
                     "agent: {%.*s} in the command is no parameter of the study; there are {argv}, {config}, {dir}, "
@@ -92,7 +92,7 @@ static enum status fill(struct argv *argv, const char *word, const cJSON *answer
     const cJSON *item;
 
     if (strcmp(word, "{argv}") == 0) {
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(answer, "argv"))
+        cJSON_ArrayForEach(item, json_get(answer, "argv"))
         {
             if (cJSON_IsString(item))
                 add(argv, mem_strdup(item->valuestring));

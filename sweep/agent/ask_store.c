@@ -119,7 +119,7 @@ static enum status claim(struct ask_store *c, struct store_study *s, const cJSON
 /* The answer for the claimed trial. A call that fails here comes again: the trial is still ours. */
 static enum status answer_claim(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
 {
-    const cJSON *device = cJSON_GetObjectItemCaseSensitive(body, "device");
+    const cJSON *device = json_get(body, "device");
     const struct lease lease = c->claimed;
     struct store_study *s = NULL;
     AT_END(trial_free) struct trial trial = {0};
@@ -167,7 +167,7 @@ static enum status ask(struct ask_store *c, const cJSON *body, cJSON **ret_answe
 {
     int64_t version = 0, n_expired;
     double now_s = clock_mono_s();
-    const cJSON *device = cJSON_GetObjectItemCaseSensitive(body, "device");
+    const cJSON *device = json_get(body, "device");
     struct store_study *order[STORE_STUDIES_MAX];
     struct device_spec spec = {0};
     size_t n = 0;
@@ -240,7 +240,7 @@ static enum status keep_metrics(struct ask_store *c, struct store_study *s, cons
 /* Those that a message has. */
 static enum status put_branches(struct ask_store *c, const struct lease *lease, const cJSON *message, struct error *err)
 {
-    const cJSON *branches = cJSON_GetObjectItemCaseSensitive(message, "branches");
+    const cJSON *branches = json_get(message, "branches");
 
     if (branches == NULL)
         return ST_OK;
@@ -250,7 +250,7 @@ static enum status put_branches(struct ask_store *c, const struct lease *lease, 
 
 static enum status report(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
 {
-    const cJSON *message = cJSON_GetObjectItemCaseSensitive(body, "message");
+    const cJSON *message = json_get(body, "message");
     const char *type = text_of(message, "type"), *path = json_get_str(message, "path");
     char stop[ERROR_TEXT_MAX] = "";
     struct store_study *s = NULL;
@@ -333,7 +333,7 @@ static enum status finish_late(struct ask_store *c, const cJSON *message, struct
 
 static enum status finish(struct ask_store *c, const cJSON *body, cJSON **ret_answer, struct error *err)
 {
-    const cJSON *message = cJSON_GetObjectItemCaseSensitive(body, "message");
+    const cJSON *message = json_get(body, "message");
     const char *state = json_get_str(body, "state");
     struct store_study *s = NULL;
     struct lease lease = {0};
@@ -341,7 +341,7 @@ static enum status finish(struct ask_store *c, const cJSON *body, cJSON **ret_an
     bool late = false;
     enum status rc = find_lease(c, body, &lease, &s, err);
 
-    if (rc == ST_OK && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game")))
+    if (rc == ST_OK && cJSON_IsTrue(json_get(message, "other_game")))
         store_studies_leave(&c->studies, s->view.study.id, s->view.study.name, text_of(message, "reason"));
     if (rc == ST_OK) {
         rc = state != NULL ? give_back(c, s, &lease, strcmp(state, "lost") == 0, &why)

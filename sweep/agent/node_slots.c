@@ -39,7 +39,7 @@ static cJSON *failure(const char *reason, double cost_s)
 static void begin(struct node_slot *slot, double now_s)
 {
     struct agent_job *job = slot->job;
-    const cJSON *run = cJSON_GetObjectItemCaseSensitive(job->answer, "run");
+    const cJSON *run = json_get(job->answer, "run");
     struct error refused = {0};
 
     if (job->stop || !worker_takes_trials(slot->lane->worker)) {
@@ -121,12 +121,12 @@ static void take_result(struct node_slot *slot, const cJSON *message, double now
     log_info("%s: trial %lld of %s %s%s%.300s, score %.6g, cost %.4g s", slot->named.client,
              (long long)agent_job_number(job, "trial"), json_get_str(job->answer, "study"),
              state != NULL ? state : "failed", reason != NULL ? ": " : "", reason != NULL ? reason : "", score, cost_s);
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "apart"))) { /* another host: the trial is as it was */
+    if (cJSON_IsTrue(json_get(message, "apart"))) { /* another host: the trial is as it was */
         end(slot, NULL, "lost", now_s);
         return;
     }
     cJSON *kept = cJSON_Duplicate(message, true);
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) { /* here; another node may have it */
+    if (cJSON_IsTrue(json_get(message, "other_game"))) { /* here; another node may have it */
         end(slot, kept, "queued", now_s);
         return;
     }

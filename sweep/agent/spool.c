@@ -72,7 +72,7 @@ static enum status read_fields(cJSON *json, const char *place, const char *study
                                struct error *err)
 {
     const char *is_place = json_get_str(json, "place"), *is_study = json_get_str(json, "study");
-    const cJSON *body = cJSON_GetObjectItemCaseSensitive(json, "body");
+    const cJSON *body = json_get(json, "body");
 
     if (is_place == NULL || is_study == NULL || !json_get_i64(json, "trial", &ret->trial) || !cJSON_IsObject(body))
         return FAIL(err, ST_CORRUPT, "place, study, trial and body are needed");

@@ -99,7 +99,7 @@ static enum status add_jsonl(const struct study_view *v, struct strbuf *out, str
     char *text = json_print(study, false);
     strbuf_addf(out, "%s\n", text);
     mem_free(text);
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "trials"))
+    cJSON_ArrayForEach(item, json_get(json, "trials"))
     {
         text = json_print(item, false);
         strbuf_addf(out, "%s\n", text);

@@ -51,7 +51,7 @@ static void ask_daemon(struct follow *f)
     json_add_str(request, "command", "status");
     json_add_str(request, "study", f->name);
     if (control_call(f->store_path, request, &answer, &f->served, &why) == ST_OK)
-        sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), &f->status);
+        sweep_status_from_json(json_get(answer, "live"), &f->status);
     if (f->served)
         f->served_s = clock_mono_s();
 }

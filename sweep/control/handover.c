@@ -28,7 +28,7 @@ bool handover_is_possible(const struct sweep_cmd *s)
     json_add_str(request, "command", "status");
     status = mem_alloc(sizeof *status);
     if (control_call(s->store_path, request, &answer, &reached, &ignored) == ST_OK) {
-        sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), status);
+        sweep_status_from_json(json_get(answer, "live"), status);
         is_daemon = status->daemon;
     }
     mem_free(status);

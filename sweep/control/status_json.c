@@ -121,7 +121,7 @@ void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status)
     (void)json_get_f64(json, "gain", &st->gain);
     int64_t more = json_i64_or(json, "more_slots", 0);
     st->n_more = more > 0 ? (size_t)more : 0;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "slots"))
+    cJSON_ArrayForEach(item, json_get(json, "slots"))
     {
         struct status_slot *slot = &st->slots[st->n_slots];
         if (st->n_slots == STATUS_SLOTS)
@@ -139,7 +139,7 @@ void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status)
         (void)json_get_f64(item, "score", &slot->score);
         st->n_slots++;
     }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "events"))
+    cJSON_ArrayForEach(item, json_get(json, "events"))
     {
         if (st->n_events == STATUS_EVENTS)
             break;

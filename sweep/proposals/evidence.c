@@ -42,7 +42,7 @@ static void reserve(unsigned char **v, size_t *cap, size_t n)
 
 static void add_number(cJSON *json, const char *key, size_t i)
 {
-    cJSON *list = cJSON_GetObjectItemCaseSensitive(json, key);
+    cJSON *list = json_get(json, key);
 
     if (list == NULL)
         list = cJSON_AddArrayToObject(json, key);
@@ -130,7 +130,7 @@ static size_t find_name(const char *const *names, size_t n, const char *word)
 
 static bool apply(struct evidence *e, const cJSON *json, const char *key, unsigned char set, unsigned char clear)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, key), *item;
+    const cJSON *list = json_get(json, key), *item;
 
     cJSON_ArrayForEach(item, list)
     {
@@ -144,7 +144,7 @@ static bool apply(struct evidence *e, const cJSON *json, const char *key, unsign
 
 static bool read_entry(struct evidence *e, const cJSON *json, struct evidence_entry *ret)
 {
-    const cJSON *space = cJSON_GetObjectItemCaseSensitive(json, "space");
+    const cJSON *space = json_get(json, "space");
     size_t turn = find_name(turn_names, N_NAMES(turn_names), json_get_str(json, "turn"));
     size_t target = find_name(target_names, N_NAMES(target_names), json_get_str(json, "target"));
     int64_t n = -1, seeds = 1;

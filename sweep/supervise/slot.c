@@ -71,7 +71,7 @@ void slot_take_alive(struct slot *slot, const cJSON *lane, double now_s)
     int64_t env_steps = json_i64_or(lane, "env_steps", 0);
     int64_t iterations = json_i64_or(lane, "iterations", 0);
     move(slot, env_steps, iterations, now_s);
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(lane, "waits")))
+    if (cJSON_IsTrue(json_get(lane, "waits")))
         slot->progress_s = now_s;
 }
 

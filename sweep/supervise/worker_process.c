@@ -96,7 +96,7 @@ enum status worker_take_hello(struct worker *w, const cJSON *message, struct err
     const char *device = json_get_str(message, "device"), *reason = json_get_str(message, "reason");
     const char *kind = json_get_str(message, "kind"), *units = json_get_str(message, "vector_units");
 
-    if (reason != NULL && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game")))
+    if (reason != NULL && cJSON_IsTrue(json_get(message, "other_game")))
         return FAIL(err, ST_VERSION, "%s", reason);
     if (reason != NULL)
         return FAIL(err, ST_DEVICE, "the worker cannot open its device: %s", reason);

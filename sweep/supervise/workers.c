@@ -200,7 +200,7 @@ static void on_alive(const struct workers *ws, struct worker *w, const cJSON *me
 
     (void)json_get_i64(message, "memory_bytes", &w->memory_bytes);
     (void)json_get_i64(message, "device_memory_bytes", &w->device_memory_bytes);
-    cJSON_ArrayForEach(lane, cJSON_GetObjectItemCaseSensitive(message, "lanes"))
+    cJSON_ArrayForEach(lane, json_get(message, "lanes"))
     {
         struct slot *slot = slot_of(w, lane);
         if (slot != NULL)
@@ -212,7 +212,7 @@ static void on_result(struct worker *w, const cJSON *message)
 {
     const char *reason = json_get_str(message, "reason");
 
-    w->lost = w->lost || cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"));
+    w->lost = w->lost || cJSON_IsTrue(json_get(message, "lost"));
     if (w->lost)
         snprintf(w->why, sizeof w->why, "it lost its device (%.400s)", reason != NULL ? reason : "no reason");
     else

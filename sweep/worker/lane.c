@@ -354,8 +354,8 @@ static void lane_read_message(struct lane *lane, const cJSON *message)
     (void)json_get_i64(message, "attempt", &t->attempt);
     (void)json_get_f64(message, "checkpoint_every_s", &t->checkpoint_every_s);
     (void)json_get_i64(message, "resume_bytes", &t->resume_bytes);
-    t->branches = cJSON_GetObjectItemCaseSensitive(message, "branches");
-    t->checkpoint_end = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint_end"));
+    t->branches = json_get(message, "branches");
+    t->checkpoint_end = cJSON_IsTrue(json_get(message, "checkpoint_end"));
     if (lane->pool->remote)
         lane_files_begin(lane);
 }

@@ -108,7 +108,7 @@ bool worker_limits_explain(int64_t memory_bytes, char *buf, size_t size)
 
 void worker_limits_apply(const cJSON *open_message)
 {
-    const cJSON *share = cJSON_GetObjectItemCaseSensitive(open_message, "share");
+    const cJSON *share = json_get(open_message, "share");
     const char *cores = json_get_str(open_message, "cores");
     int64_t bytes = 0;
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -191,7 +191,7 @@ static void play(struct play *p, const struct problem *problem, enum suggest_met
 
 static double number_of(const cJSON *json, const char *key)
 {
-    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(json, key));
+    return cJSON_GetNumberValue(json_get(json, key));
 }
 
 TEST(studies)
@@ -226,7 +226,7 @@ TEST(studies)
     assert_float_equal(number_of(json, "cost_z"), 0.5, 1e-9);
     assert_float_equal(number_of(json, "costs_inside"), 1.0, 1e-9);
     assert_float_equal(number_of(json, "on_bounds"), 0.5, 1e-9);
-    const cJSON *regret = cJSON_GetObjectItemCaseSensitive(json, "regret");
+    const cJSON *regret = json_get(json, "regret");
     assert_int_equal(cJSON_GetArraySize(regret), 24);
     for (int i = 1; i < 24; i++)
         assert_true(cJSON_GetNumberValue(cJSON_GetArrayItem(regret, i)) <=

@@ -51,8 +51,8 @@ static void *tensor(const cJSON *task, char *memory, const char *name)
 {
     const cJSON *row;
 
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(task, "tensors")) if (strcmp(cJSON_GetArrayItem(row, 0)->valuestring,
-                                                                             name) == 0) return memory +
+    cJSON_ArrayForEach(row, json_get(task, "tensors")) if (strcmp(cJSON_GetArrayItem(row, 0)->valuestring, name) ==
+                                                           0) return memory +
         cJSON_GetArrayItem(row, 2)->valueint;
     return NULL;
 }
@@ -109,9 +109,9 @@ static int be_process(const char *text)
 
     if (json_parse(text, strlen(text), &task, &err) != ST_OK)
         return 1;
-    const char *id = cJSON_GetObjectItem(task, "id")->valuestring;
+    const char *id = json_get(task, "id")->valuestring;
     channels = channels_of(id);
-    if (cJSON_GetObjectItem(task, "n")->valueint == 0)
+    if (json_get(task, "n")->valueint == 0)
         return describe(channels);
     if (fstat(4, &about) != 0 || ftruncate(4, 0) == 0) /* which would kill the program */
         return 1;

@@ -200,7 +200,7 @@ static void ask(const struct study_view *v, enum briefing_next want, const char 
     briefing_make(v, NULL, 0, &b);
     assert_int_equal(b.next, want);
     JSON_LOCAL cJSON *json = briefing_to_json(v, &b);
-    const cJSON *next = cJSON_GetObjectItem(json, "next");
+    const cJSON *next = json_get(json, "next");
     assert_true(strncmp(json_get_str(next, "text"), begins, strlen(begins)) == 0);
     assert_int_equal(json_get_str(next, "command") != NULL, has_command);
 }

@@ -84,7 +84,7 @@ TEST(no_slot_trains_longer_than_it_is_busy)
         {.slot = (char *)"cpu/0", .started_ms = 100000, .finished_ms = 110000, .cost_s = 50, .attempt = 2},
         {.slot = (char *)"cpu/0", .started_ms = 112000, .finished_ms = 120000, .cost_s = 6, .attempt = 1}};
     struct study_view v = {.trials = trials, .n = 2};
-    cJSON *json = timeline_to_json(&v), *slot = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "slots"), 0);
+    cJSON *json = timeline_to_json(&v), *slot = cJSON_GetArrayItem(json_get(json, "slots"), 0);
     double busy = 0, training = 0, idle = 0;
 
     assert_true(json_get_f64(slot, "busy_s", &busy) && json_get_f64(slot, "training_s", &training) &&

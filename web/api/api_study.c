@@ -65,14 +65,13 @@ static enum status space_json(const struct page_study *p, cJSON **ret_space, str
     size_t k = 0;
 
     TRY(json_parse(p->view.study.space, strlen(p->view.study.space), ret_space, err));
-    cJSON_ArrayForEach(param, cJSON_GetObjectItemCaseSensitive(*ret_space, "params"))
+    cJSON_ArrayForEach(param, json_get(*ret_space, "params"))
     {
         const struct space_param *own = &p->view.search.space.params[k];
-        cJSON_SetValuestring(cJSON_GetObjectItemCaseSensitive(param, "key"), page_param_name(&p->view.search, k));
-        when = cJSON_GetObjectItemCaseSensitive(param, "when");
+        cJSON_SetValuestring(json_get(param, "key"), page_param_name(&p->view.search, k));
+        when = json_get(param, "when");
         if (when != NULL)
-            cJSON_SetValuestring(cJSON_GetObjectItemCaseSensitive(when, "key"),
-                                 page_param_name(&p->view.search, own->parent));
+            cJSON_SetValuestring(json_get(when, "key"), page_param_name(&p->view.search, own->parent));
         k++;
     }
     return ST_OK;

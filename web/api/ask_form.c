@@ -154,14 +154,14 @@ enum status ask_body_check(enum ask_verb verb, const cJSON *body, struct error *
         if (field == NULL)
             return FAIL(err, ST_USAGE, "%s: there is no field '%.60s'; docs/http-api.md lists them", form->verb,
                         item->string);
-        if (cJSON_GetObjectItemCaseSensitive(body, item->string) != item)
+        if (json_get(body, item->string) != item)
             return FAIL(err, ST_USAGE, "%s: the field '%.60s' is given twice", form->verb, item->string);
         const char *wanted = cJSON_IsNull(item) ? NULL : misfit(body, field, item);
         if (wanted != NULL)
             return FAIL(err, ST_USAGE, "%s: '%s' must be %s (%s)", form->verb, field->name, wanted, field->text);
     }
     for (size_t i = 0; i < ASK_FIELDS_MAX && form->body[i].name != NULL; i++) {
-        const cJSON *value = cJSON_GetObjectItemCaseSensitive(body, form->body[i].name);
+        const cJSON *value = json_get(body, form->body[i].name);
         if (form->body[i].required && (value == NULL || cJSON_IsNull(value)))
             return FAIL(err, ST_USAGE, "%s: '%s' is missing (%s)", form->verb, form->body[i].name, form->body[i].text);
     }

@@ -48,7 +48,7 @@ static void add_text(cJSON *row, const char *key, const cJSON *value)
 
 static const cJSON *value_of(const cJSON *config, const char *section, const char *key)
 {
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(config, section), key);
+    return json_get(json_get(config, section), key);
 }
 
 struct configs {
@@ -74,10 +74,7 @@ static cJSON *row_json(const struct configs *c, const char *section, const cJSON
     json_add_str(row, "key", key);
     add_text(row, "value", value);
     add_text(row, "default", usual);
-    json_add_str(row, "origin",
-                 cJSON_GetObjectItemCaseSensitive(c->params, key) != NULL ? "searched"
-                 : differs                                                ? "set"
-                                                                          : "default");
+    json_add_str(row, "origin", json_get(c->params, key) != NULL ? "searched" : differs ? "set" : "default");
     json_add_bool(row, "differs", differs);
     if (c->against != NULL)
         add_text(row, "against", value_of(c->against, section, value->string));

@@ -247,7 +247,7 @@ static const char *server_words(const cJSON *json)
     if (cJSON_IsArray(json))
         return server_words(cJSON_GetArrayItem(json, 0));
     for (size_t i = 0; cJSON_IsObject(json) && i < COUNT(keys); i++) {
-        const char *words = server_words(cJSON_GetObjectItemCaseSensitive(json, keys[i]));
+        const char *words = server_words(json_get(json, keys[i]));
         if (words != NULL && words[0] != '\0')
             return words;
     }

@@ -163,7 +163,7 @@ static void write_differences(struct strbuf *out, const struct comparison *c)
     {
         strbuf_add(out, "<tr>");
         write_cell(out, json_get_str(row, "key"));
-        cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(row, "values"))
+        cJSON_ArrayForEach(value, json_get(row, "values"))
             write_cell(out, cJSON_IsString(value) ? value->valuestring : NULL);
         strbuf_add(out, "</tr>\n");
     }

@@ -28,7 +28,7 @@ enum status report_params_parse(const struct trial *trial, cJSON **ret_params, s
 static void add_param(struct strbuf *out, const cJSON *params, const char *key, bool for_people)
 {
     char buf[HUMAN_TEXT_MAX];
-    const cJSON *value = params != NULL ? cJSON_GetObjectItemCaseSensitive(params, key) : NULL;
+    const cJSON *value = params != NULL ? json_get(params, key) : NULL;
 
     if (cJSON_IsString(value))
         strbuf_add(out, value->valuestring);
@@ -156,7 +156,7 @@ static enum status csv_row(struct strbuf *out, const struct study_view *v, size_
         strbuf_clear(&value);
         add_param(&value, params, key, false);
         strbuf_add(out, ",");
-        if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(params, key)))
+        if (cJSON_IsString(json_get(params, key)))
             csv_text(out, value.text);
         else
             csv_field(out, "", value.text);

@@ -100,7 +100,7 @@ static const char *difference(const struct comparison *c, size_t i)
 
     cJSON_ArrayForEach(row, c->differences)
     {
-        const cJSON *values = cJSON_GetObjectItemCaseSensitive(row, "values");
+        const cJSON *values = json_get(row, "values");
         if (!comparison_may_differ(json_get_str(row, "key")) &&
             !cJSON_Compare(cJSON_GetArrayItem(values, 0), cJSON_GetArrayItem(values, (int)i), true))
             return json_get_str(row, "key");

@@ -85,7 +85,7 @@ enum status play_child_step(struct play_child *c, struct strbuf *draw, struct pl
     (void)json_get_f64(json, "score", &ret_frame->score);
     (void)json_get_f64(json, "perf", &ret_frame->perf);
     (void)json_get_f64(json, "ep_length", &ret_frame->ep_length);
-    const cJSON *shapes = cJSON_GetObjectItem(json, "draw");
+    const cJSON *shapes = json_get(json, "draw");
     if (cJSON_IsArray(shapes)) {
         MEM_LOCAL char *text = json_print(shapes, false);
         strbuf_add(draw, text);

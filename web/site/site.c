@@ -162,7 +162,7 @@ static enum status write_study(struct site *w, const cJSON *front, struct error 
     begin_file(&out);
     for (size_t i = 0; i < COUNT(tails); i++)
         site_add(w, tails[i], tails[i], &out);
-    cJSON_ArrayForEach(point, cJSON_GetObjectItem(front, "points"))
+    cJSON_ArrayForEach(point, json_get(front, "points"))
     {
         char tail[48];
         int64_t trial = json_i64_or(point, "trial", 0);
@@ -231,8 +231,8 @@ static enum status write_place(struct site *w, const cJSON *params, const char *
 static enum status write_models(struct site *w, const cJSON *study, const cJSON *front, struct error *err)
 {
     static const char *const places[] = {"recommended", "best-run", "knee"};
-    const cJSON *params = cJSON_GetObjectItem(cJSON_GetObjectItem(study, "space"), "params");
-    const cJSON *points = cJSON_GetObjectItem(front, "points"), *point;
+    const cJSON *params = json_get(json_get(study, "space"), "params");
+    const cJSON *points = json_get(front, "points"), *point;
     int n = cJSON_GetArraySize(params), n_pairs = n * (n - 1) / 2 * cJSON_GetArraySize(points);
 
     for (size_t i = 0; i < COUNT(places); i++)
@@ -285,7 +285,7 @@ static enum status put_studies(struct site *w, struct strbuf *out, struct error 
 
     TRY(take(w, "/api/v1/studies", &text, err));
     TRY(json_parse(text.text, text.len, &json, err));
-    list = cJSON_GetObjectItem(json, "studies");
+    list = json_get(json, "studies");
     for (item = list != NULL ? list->child : NULL; item != NULL; item = next) {
         next = item->next;
         if (!is_wanted(w, json_get_str(item, "name")))

@@ -31,7 +31,7 @@ static void mark_special(struct trials *t, const cJSON *study, const cJSON *fron
 {
     const cJSON *point, *run;
 
-    cJSON_ArrayForEach(point, cJSON_GetObjectItem(front, "points")) mark(t, point, "trial");
+    cJSON_ArrayForEach(point, json_get(front, "points")) mark(t, point, "trial");
     mark(t, front, "best_trial");
     mark(t, front, "knee_trial");
     mark(t, study, "best_run_trial");
@@ -41,7 +41,7 @@ static void mark_special(struct trials *t, const cJSON *study, const cJSON *fron
             continue;
         snprintf(tail, sizeof tail, "/trials/%zu/seeds", i);
         cJSON *seeds = site_json(t->w, tail);
-        cJSON_ArrayForEach(run, cJSON_GetObjectItem(seeds, "rows"))
+        cJSON_ArrayForEach(run, json_get(seeds, "rows"))
         {
             const cJSON *number = cJSON_GetArrayItem(run, 0);
             if (cJSON_IsNumber(number) && number->valuedouble < (double)t->n)
@@ -54,7 +54,7 @@ static void mark_special(struct trials *t, const cJSON *study, const cJSON *fron
 /* Rows of the config that are as in trial 0 become numbers. */
 static void shorten(struct trials *t, cJSON *trial)
 {
-    cJSON *config = cJSON_GetObjectItem(trial, "config"), *row, *next, *first;
+    cJSON *config = json_get(trial, "config"), *row, *next, *first;
     int k = 0;
 
     if (t->first == NULL) {
@@ -85,7 +85,7 @@ static void add_curves(struct trials *t, size_t i, const cJSON *names, bool all,
         for (; all && name != NULL && n < METRICS_AT_ONCE; name = name->next, n++)
             strbuf_addf(&tail, "%s%s", n > 0 ? "," : "&metrics=", name->valuestring);
         cJSON *answer = site_json(t->w, tail.text);
-        cJSON *curves = cJSON_GetObjectItem(answer, "curves");
+        cJSON *curves = json_get(answer, "curves");
         if (curves != NULL && curves->child != NULL) {
             char *text = json_print(curves, false);
             strbuf_add(out, begin);
@@ -155,7 +155,7 @@ static void add_trial(struct trials *t, size_t i, struct strbuf *out)
     MEM_LOCAL char *text = json_print(trial, false);
     strbuf_addf(out, "%s\"%zu\":{\"trial\":", out->text[out->len - 1] == '{' ? "" : ",\n", i);
     put_json_text(out, text);
-    add_curves(t, i, cJSON_GetObjectItem(trial, "metrics"), all, out);
+    add_curves(t, i, json_get(trial, "metrics"), all, out);
     if (t->special[i])
         add_exports(t, i, out);
     snprintf(tail, sizeof tail, "/trials/%zu/seeds", i);

@@ -75,25 +75,25 @@ static void begin_run(struct mlflow *m, struct track_run *run, const struct trac
 
     if (!mlflow_ensure_run(m, run, row, reply))
         return;
-    if (cJSON_IsTrue(track_get(run->state, "ended"))) {
+    if (cJSON_IsTrue(json_get(run->state, "ended"))) {
         mlflow_set_status(m, run, "RUNNING", 0, reply);
         if (reply->verdict == TRACK_RUN_REFUSED)
             mlflow_gone(m, run, reply);
     }
     mlflow_batch_clear(m->batch);
-    track_flatten(track_get(row->json, "config"), put_flat, &f);
+    track_flatten(json_get(row->json, "config"), put_flat, &f);
     f.kind = MLFLOW_TAG;
     for (size_t i = 0; i < COUNT(facts); i++) {
         cJSON *one = cJSON_CreateObject();
         snprintf(key, sizeof key, "trawl.%s", facts[i]);
-        const cJSON *item = track_get(row->json, facts[i]);
+        const cJSON *item = json_get(row->json, facts[i]);
         if (item != NULL && cJSON_AddItemReferenceToObject(one, key, (cJSON *)item))
             track_flatten(one, put_flat, &f);
         cJSON_Delete(one);
     }
     put_text(&f, MLFLOW_TAG, "trawl.program", m->c.program);
     put_text(&f, MLFLOW_TAG, "trawl.state", "running");
-    put_words(&f, track_get(row->json, "tags"));
+    put_words(&f, json_get(row->json, "tags"));
     if (reply->verdict == TRACK_DONE)
         mlflow_batch_send(m, run, reply);
 }
@@ -105,7 +105,7 @@ static bool is_numbers(const struct track_row *row)
 
 static size_t count_values(const struct track_row *row)
 {
-    return (size_t)cJSON_GetArraySize(track_get(row->json, "values")) + 1;
+    return (size_t)cJSON_GetArraySize(json_get(row->json, "values")) + 1;
 }
 
 /* The first rows, as far as they are numbers, in as few batches as possible. *ret_n: rows that the server has. */
@@ -130,13 +130,13 @@ static void send_numbers(struct mlflow *m, struct track_run *run, const struct t
             in_batch = 0;
         }
         in_batch += count_values(&rows[i]);
-        cJSON_ArrayForEach(item, track_get(rows[i].json, "values"))
+        cJSON_ArrayForEach(item, json_get(rows[i].json, "values"))
         {
             if (track_json_is_number(item, &value))
                 put_metric(&f, &rows[i], rows[i].env_steps, item->string, value);
         }
         if (json_get_f64(rows[i].json, "wall_s", &value) && rows[i].type == TRACK_ROW_METRICS &&
-            track_get(track_get(rows[i].json, "values"), "wall_s") == NULL)
+            json_get(json_get(rows[i].json, "values"), "wall_s") == NULL)
             put_metric(&f, &rows[i], rows[i].env_steps, "wall_s", value);
         if (reply->verdict != TRACK_DONE)
             return;
@@ -270,9 +270,9 @@ static void send_front(struct mlflow *m, struct track_run *run, const struct tra
         return;
     strbuf_init(&table, 4u << 20);
     strbuf_add(&table, "{\"columns\":");
-    track_json_value(&table, track_get(row->json, "columns"));
+    track_json_value(&table, json_get(row->json, "columns"));
     strbuf_add(&table, ",\"data\":");
-    track_json_value(&table, track_get(row->json, "rows"));
+    track_json_value(&table, json_get(row->json, "rows"));
     strbuf_add(&table, "}");
     if (table.status == ST_OK)
         put_file(m, run, "front.json", "application/json", table.text, reply);

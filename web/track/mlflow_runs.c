@@ -100,7 +100,7 @@ static void experiment_path(const struct mlflow *m, struct strbuf *sb)
 /* False: the answer has no experiment, or a deleted one. */
 static bool read_experiment(struct mlflow *m, struct track_reply *reply)
 {
-    const cJSON *experiment = track_get(m->c.reply.json, "experiment");
+    const cJSON *experiment = json_get(m->c.reply.json, "experiment");
     const char *stage = json_get_str(experiment, "lifecycle_stage");
 
     if (!take_id(json_get_str(experiment, "experiment_id"), m->experiment_id, sizeof m->experiment_id)) {
@@ -202,8 +202,8 @@ static const cJSON *search_run(struct mlflow *m, const char *key, struct track_r
     mlflow_call(m, "runs/search", &body, reply);
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    const cJSON *runs = track_get(m->c.reply.json, "runs");
-    return track_get(cJSON_GetArrayItem(runs, 0), "info");
+    const cJSON *runs = json_get(m->c.reply.json, "runs");
+    return json_get(cJSON_GetArrayItem(runs, 0), "info");
 }
 
 static void add_tag(struct strbuf *sb, const char *key, const char *value)
@@ -233,8 +233,8 @@ static const cJSON *create_run(struct mlflow *m, const char *key, const char *na
     mlflow_call(m, "runs/create", &body, reply);
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    const cJSON *run = track_get(m->c.reply.json, "run");
-    return track_get(run, "info");
+    const cJSON *run = json_get(m->c.reply.json, "run");
+    return json_get(run, "info");
 }
 
 /* The run of this key, found or made: its id and the place of its files. */

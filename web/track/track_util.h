@@ -17,11 +17,6 @@ void track_json_bare_value(struct strbuf *sb, const cJSON *json);
 /* A number, or a word of base/text/json.h for one that is not finite. */
 bool track_json_is_number(const cJSON *item, double *ret_value);
 
-static inline const cJSON *track_get(const cJSON *object, const char *key) /* NULL: it has none */
-{
-    return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
 /* -- configs -- */
 
 /* Called with "train.gamma" and the value as people write it. */

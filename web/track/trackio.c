@@ -77,7 +77,7 @@ static void trackio_login(void *self, struct track_reply *reply)
     call(t, "get_run_mutation_status", reply);
     if (reply->verdict != TRACK_DONE)
         return;
-    if (!cJSON_IsTrue(track_get(track_get(t->c.reply.json, "data"), "allowed")))
+    if (!cJSON_IsTrue(json_get(json_get(t->c.reply.json, "data"), "allowed")))
         track_refuse(reply, TRACK_REFUSED,
                      "%s does not take the write token from %s; it prints the right one when it starts "
                      "(\"...?write_token=...\"), give it in TRACKIO_WRITE_TOKEN",

@@ -73,9 +73,9 @@ static void add_config(struct trackio *t, const struct track_row *row)
     char created[TIME_TEXT_MAX], key[64];
 
     strbuf_add(sb, "},\"config\":{");
-    track_flatten(track_get(row->json, "config"), add_flat, sb);
+    track_flatten(json_get(row->json, "config"), add_flat, sb);
     for (size_t i = 0; i < COUNT(facts); i++) {
-        const cJSON *item = track_get(row->json, facts[i]);
+        const cJSON *item = json_get(row->json, facts[i]);
         if (item == NULL)
             continue;
         snprintf(key, sizeof key, "trawl.%s", facts[i]);
@@ -86,9 +86,9 @@ static void add_config(struct trackio *t, const struct track_row *row)
     if (!t->c.single) {
         add_text(sb, "trawl.study", t->c.study);
     }
-    if (cJSON_GetArraySize(track_get(row->json, "tags")) > 0) {
+    if (cJSON_GetArraySize(json_get(row->json, "tags")) > 0) {
         add_name(sb, "tags");
-        track_json_value(sb, track_get(row->json, "tags"));
+        track_json_value(sb, json_get(row->json, "tags"));
     }
     if (!t->c.single) {
         add_text(sb, "_Group", t->c.study);
@@ -118,10 +118,10 @@ static void add_front(struct strbuf *sb, const cJSON *front)
     STRBUF(table, 1u << 20);
 
     strbuf_add(&table, "|");
-    cJSON_ArrayForEach(cell, track_get(front, "columns")) add_markdown_cell(&table, cell);
+    cJSON_ArrayForEach(cell, json_get(front, "columns")) add_markdown_cell(&table, cell);
     strbuf_add(&table, "\n|");
-    cJSON_ArrayForEach(cell, track_get(front, "columns")) strbuf_add(&table, "---|");
-    cJSON_ArrayForEach(row, track_get(front, "rows"))
+    cJSON_ArrayForEach(cell, json_get(front, "columns")) strbuf_add(&table, "---|");
+    cJSON_ArrayForEach(row, json_get(front, "rows"))
     {
         if (n++ == FRONT_ROWS_MAX)
             break;
@@ -138,7 +138,7 @@ static void add_front(struct strbuf *sb, const cJSON *front)
 
 static void add_values(struct strbuf *sb, const struct track_row *row)
 {
-    const cJSON *values = track_get(row->json, "values"), *item;
+    const cJSON *values = json_get(row->json, "values"), *item;
     double value;
 
     cJSON_ArrayForEach(item, values)
@@ -146,7 +146,7 @@ static void add_values(struct strbuf *sb, const struct track_row *row)
         if (track_json_is_number(item, &value))
             add_number(sb, item->string, value);
     }
-    if (row->type == TRACK_ROW_METRICS && track_get(values, "wall_s") == NULL &&
+    if (row->type == TRACK_ROW_METRICS && json_get(values, "wall_s") == NULL &&
         json_get_f64(row->json, "wall_s", &value))
         add_number(sb, "wall_s", value);
 }

@@ -39,7 +39,7 @@ static bool add_names(struct names *names, const struct track_row *row)
     const cJSON *item;
     bool is_new = false;
 
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "values"))
+    cJSON_ArrayForEach(item, json_get(row->json, "values"))
     {
         if (has_name(names, item->string))
             continue;
@@ -103,7 +103,7 @@ void batch_read(struct batch *b, struct outbox_list *list)
 
 bool batch_starts_over(const struct track_row *row)
 {
-    return row->type == TRACK_ROW_START && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row->json, "anew"));
+    return row->type == TRACK_ROW_START && cJSON_IsTrue(json_get(row->json, "anew"));
 }
 
 int64_t batch_cut_at_attempt(struct batch *b)

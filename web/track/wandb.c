@@ -73,8 +73,8 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
     }
     if (reply->verdict != TRACK_DONE)
         return NULL;
-    const cJSON *data = track_get(w->c.reply.json, "data");
-    const cJSON *errors = track_get(w->c.reply.json, "errors");
+    const cJSON *data = json_get(w->c.reply.json, "data");
+    const cJSON *errors = json_get(w->c.reply.json, "errors");
     if (cJSON_IsObject(data) && (!cJSON_IsArray(errors) || cJSON_GetArraySize(errors) == 0 || data->child != NULL))
         return data;
     const char *why = json_get_str(cJSON_GetArrayItem(errors, 0), "message");
@@ -97,7 +97,7 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
     post(w, url.text, body, false, reply);
     explain(w, reply);
     if (reply->verdict == TRACK_DONE)
-        reply->stop = cJSON_IsTrue(track_get(w->c.reply.json, "stopped"));
+        reply->stop = cJSON_IsTrue(json_get(w->c.reply.json, "stopped"));
 }
 
 /* -- numbers -- */
@@ -111,7 +111,7 @@ struct chunk {
 
 static void chunk_begin(struct chunk *c, const struct track_run *run)
 {
-    const cJSON *summary = track_get(run->state, "summary");
+    const cJSON *summary = json_get(run->state, "summary");
 
     *c = (struct chunk){.history = cJSON_CreateArray(),
                         .events = cJSON_CreateArray(),
@@ -130,7 +130,7 @@ static void chunk_row(struct chunk *c, const struct track_run *run, const struct
     if (row->type == TRACK_ROW_SYSTEM)
         wandb_event_line(&line, row, started_ms);
     else
-        wandb_history_line(&line, row, track_get(row->json, "values"), row->env_steps, started_ms, c->summary);
+        wandb_history_line(&line, row, json_get(row->json, "values"), row->env_steps, started_ms, c->summary);
     if (line.status != ST_OK)
         c->n_skipped++;
     else
@@ -237,7 +237,7 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
     *reply = (struct track_reply){.verdict = TRACK_DONE};
     chunk_begin(&c, run);
     for (size_t i = 0; i < COUNT(facts); i++) {
-        const cJSON *item = track_get(row->json, facts[i]);
+        const cJSON *item = json_get(row->json, facts[i]);
         if (item == NULL || cJSON_IsNull(item))
             continue;
         snprintf(key, sizeof key, "result/%s", facts[i]);
@@ -355,7 +355,7 @@ static void wandb_login(void *self, struct track_reply *ret_reply)
 
     if (data == NULL)
         return;
-    viewer = track_get(data, "viewer");
+    viewer = json_get(data, "viewer");
     if (!cJSON_IsObject(viewer)) {
         track_refuse(ret_reply, TRACK_REFUSED, "the login is not known");
         w->c.reply.elsewhere = false;

@@ -28,8 +28,8 @@ static cJSON *file_variables(const struct track_run *run, const char *name)
 static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, const char *bytes, size_t n,
                       struct track_reply *reply)
 {
-    const cJSON *made = track_get(answer, "createRunFiles"), *item;
-    const cJSON *file = cJSON_GetArrayItem(track_get(made, "files"), 0);
+    const cJSON *made = json_get(answer, "createRunFiles"), *item;
+    const cJSON *file = cJSON_GetArrayItem(json_get(made, "files"), 0);
     const char *to = json_get_str(file, "uploadUrl"), *headers[HEADERS_MAX + 1];
     char url[2048], *copy[HEADERS_MAX];
     size_t n_headers = 0;
@@ -40,7 +40,7 @@ static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, co
         return;
     }
     snprintf(url, sizeof url, "%s%s", to[0] == '/' ? w->settings.base_url : "", to);
-    cJSON_ArrayForEach(item, track_get(made, "uploadHeaders"))
+    cJSON_ArrayForEach(item, json_get(made, "uploadHeaders"))
     {
         if (cJSON_IsString(item) && n_headers < HEADERS_MAX && strpbrk(item->valuestring, "\r\n") == NULL) {
             copy[n_headers] = mem_strdup(item->valuestring); /* the next request frees the answer */
@@ -95,8 +95,8 @@ static char *table_text(const cJSON *front)
     JSON_LOCAL cJSON *table = cJSON_CreateObject();
     char *text = NULL;
 
-    if (cJSON_AddItemReferenceToObject(table, "columns", cJSON_GetObjectItemCaseSensitive(front, "columns")) &&
-        cJSON_AddItemReferenceToObject(table, "data", cJSON_GetObjectItemCaseSensitive(front, "rows")))
+    if (cJSON_AddItemReferenceToObject(table, "columns", json_get(front, "columns")) &&
+        cJSON_AddItemReferenceToObject(table, "data", json_get(front, "rows")))
         text = json_print(table, false);
     return text;
 }
@@ -132,8 +132,8 @@ static cJSON *front_values(const cJSON *front, const char *path, const char *tex
     }
     if (text != NULL) {
         cJSON *table = media(values, "study/front", "table-file", path, text, strlen(text));
-        json_add_i64(table, "ncols", cJSON_GetArraySize(track_get(front, "columns")));
-        json_add_i64(table, "nrows", cJSON_GetArraySize(track_get(front, "rows")));
+        json_add_i64(table, "ncols", cJSON_GetArraySize(json_get(front, "columns")));
+        json_add_i64(table, "nrows", cJSON_GetArraySize(json_get(front, "rows")));
     }
     return values;
 }

@@ -48,7 +48,7 @@ void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t st
     track_json_bare_number(sb, (double)row->ms / 1e3);
     strbuf_add(sb, ",\"_runtime\":");
     track_json_bare_number(sb, (double)(row->ms - started_ms) / 1e3);
-    cJSON_ArrayForEach(item, track_get(row->json, "values"))
+    cJSON_ArrayForEach(item, json_get(row->json, "values"))
     {
         char key[128];
         snprintf(key, sizeof key, "%s", item->string);
@@ -76,14 +76,14 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
 {
     static const char *const sent[] = {"number", "attempt", "origin", "seed", "device", "env",
                                        "params", "method",  "metric", "goal", "space",  "program"};
-    const cJSON *config = track_get(row->json, "config"), *section;
+    const cJSON *config = json_get(row->json, "config"), *section;
 
     strbuf_add(sb, "{");
     cJSON_ArrayForEach(section, config) add_entry(sb, section->string, section);
     strbuf_add(sb, "\"trawl\":{\"value\":{\"study\":");
     json_write_str(sb, w->c.study);
     for (size_t i = 0; i < COUNT(sent); i++) {
-        const cJSON *item = track_get(row->json, sent[i]);
+        const cJSON *item = json_get(row->json, sent[i]);
         if (item == NULL)
             continue;
         strbuf_addf(sb, ",\"%s\":", sent[i]);

@@ -67,7 +67,7 @@ static void add_tags(cJSON *variables, struct wandb *w, const struct track_row *
     cJSON *tags = cJSON_AddArrayToObject(variables, "tags");
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, track_get(row->json, "tags")) if (cJSON_IsString(item))
+    cJSON_ArrayForEach(item, json_get(row->json, "tags")) if (cJSON_IsString(item))
         add_tag(tags, w, item->valuestring, strlen(item->valuestring));
     for (const char *at = w->settings.env_tags; at != NULL && *at != '\0';) {
         size_t n = strcspn(at, ","), used = n, skip = strspn(at, " \t");
@@ -140,9 +140,9 @@ static void meet_conflict(struct wandb *w, struct track_run *run, struct track_r
 /* Notes id, project and entity from the answer of an upsert. */
 static bool note_place(struct wandb *w, struct track_run *run, const cJSON *bucket)
 {
-    const cJSON *project = track_get(bucket, "project");
+    const cJSON *project = json_get(bucket, "project");
     const char *id = json_get_str(bucket, "name"), *name = json_get_str(project, "name"),
-               *entity = json_get_str(track_get(project, "entity"), "name");
+               *entity = json_get_str(json_get(project, "entity"), "name");
 
     if (bucket == NULL)
         return false;
@@ -164,8 +164,8 @@ static const cJSON *upsert(struct wandb *w, struct track_run *run, cJSON *variab
         return NULL;
     }
     w->conflict = false;
-    answer = track_get(data, "upsertBucket");
-    if (!note_place(w, run, track_get(answer, "bucket"))) {
+    answer = json_get(data, "upsertBucket");
+    if (!note_place(w, run, json_get(answer, "bucket"))) {
         track_refuse(reply, TRACK_RETRY, "UpsertBucket: the answer names no run");
         return NULL;
     }
@@ -199,7 +199,7 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
     const cJSON *data = wandb_graphql(w, "RunResumeStatus", query_resume, v, reply);
     if (data == NULL)
         return false;
-    const cJSON *bucket = track_get(track_get(data, "model"), "bucket");
+    const cJSON *bucket = json_get(json_get(data, "model"), "bucket");
     if (!cJSON_IsObject(bucket) && w->settings.resume == WANDB_RESUME_MUST) {
         track_refuse(reply, TRACK_RUN_REFUSED, "there is no run %s in %s/%s (WANDB_RUN_ID), and WANDB_RESUME is must",
                      id, w->entity, w->settings.project);
@@ -226,7 +226,7 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
 
 void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
 {
-    bool is_new = track_get(run->state, "lines") == NULL;
+    bool is_new = json_get(run->state, "lines") == NULL;
     int64_t lines = 0;
 
     if (is_new && w->c.single && w->settings.run_id[0] != '\0' && !continue_run(w, run, reply))
@@ -238,16 +238,16 @@ void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_
     const cJSON *answer = upsert(w, run, v, reply);
     if (answer == NULL)
         return;
-    if (track_get(run->state, "lines") == NULL) {
+    if (json_get(run->state, "lines") == NULL) {
         /* A run that the server knows and this store does not: continue after its lines. */
-        if (!cJSON_IsTrue(track_get(answer, "inserted")))
-            (void)json_get_i64(track_get(answer, "bucket"), "historyLineCount", &lines);
+        if (!cJSON_IsTrue(json_get(answer, "inserted")))
+            (void)json_get_i64(json_get(answer, "bucket"), "historyLineCount", &lines);
         wandb_state_set_i64(run, "lines", lines);
         wandb_state_set_i64(run, "events", 0);
     }
-    if (track_get(run->state, "started_ms") == NULL)
+    if (json_get(run->state, "started_ms") == NULL)
         wandb_state_set_i64(run, "started_ms", row->ms);
-    if (!cJSON_IsObject(track_get(run->state, "summary")))
+    if (!cJSON_IsObject(json_get(run->state, "summary")))
         cJSON_AddObjectToObject(run->state, "summary");
 }
 
@@ -255,7 +255,7 @@ void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply
 {
     const char *shown = json_get_str(run->state, "shown"), *group = json_get_str(run->state, "group");
 
-    if (track_get(run->state, "remade") != NULL) { /* it did not help */
+    if (json_get(run->state, "remade") != NULL) { /* it did not help */
         reply->verdict = TRACK_RUN_REFUSED;
         return;
     }

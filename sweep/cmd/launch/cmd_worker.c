@@ -122,7 +122,7 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
         json_add_bool(hello, "other_game", opened == ST_VERSION);
     }
     lane_pool_send(pool, hello);
-    if (opened == ST_OK && cJSON_GetObjectItemCaseSensitive(message, "lanes") != NULL)
+    if (opened == ST_OK && json_get(message, "lanes") != NULL)
         return lane_pool_start_heartbeat(pool, err);
     return ST_OK;
 }
@@ -168,7 +168,7 @@ static enum status on_message(struct lane_pool *pool, cJSON *message, bool *ret_
         rc = open_device(pool, message, err);
     } else if (type != NULL && strcmp(type, "stop") == 0) {
         (void)json_get_i64(message, "trial", &trial); /* without: all */
-        lane_pool_stop(pool, trial, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint")));
+        lane_pool_stop(pool, trial, cJSON_IsTrue(json_get(message, "checkpoint")));
     } else if (type != NULL && strcmp(type, "exit") == 0) {
         *ret_exit = true;
     }

@@ -103,11 +103,10 @@ static int64_t find_run(const struct import_cmd *c, int64_t number)
 /* Parameters in which two bodies differ. */
 static size_t n_different(const cJSON *a, const cJSON *b)
 {
-    const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(b, "params"), *value;
+    const cJSON *theirs = json_get(b, "params"), *value;
     size_t n = 0;
 
-    cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(a, "params")) n +=
-        !cJSON_Compare(value, cJSON_GetObjectItemCaseSensitive(theirs, value->string), true);
+    cJSON_ArrayForEach(value, json_get(a, "params")) n += !cJSON_Compare(value, json_get(theirs, value->string), true);
     return n;
 }
 

@@ -29,7 +29,7 @@ static enum status take_values(const struct cli *cli, int *argc, char **argv, cJ
         double number;
         if (value == NULL)
             return FAIL(err, ST_USAGE, "try: --%s needs a value", key);
-        if (cJSON_GetObjectItemCaseSensitive(given, key) != NULL)
+        if (json_get(given, key) != NULL)
             return FAIL(err, ST_USAGE, "try: --%s is given twice", key);
         if (num_parse_f64(value, &number))
             json_add_f64(given, key, number);

@@ -154,7 +154,7 @@ static cJSON *choice_json(const struct search *s, size_t k, const cJSON *item)
 static enum status add_params(const struct study_view *v, const cJSON *row, cJSON *body, struct error *err)
 {
     const struct search *s = &v->search;
-    const cJSON *given = cJSON_GetObjectItemCaseSensitive(row, "params");
+    const cJSON *given = json_get(row, "params");
     cJSON *params = cJSON_AddObjectToObject(body, "params");
     const cJSON *from = cJSON_IsObject(given) ? given : row;
     double value;
@@ -224,7 +224,7 @@ static enum status add_outcomes(const struct study_view *v, const cJSON *row, cJ
 {
     const char *needed[OUTCOMES_MAX];
     size_t n = outcomes_needed(&v->search.outcomes, needed);
-    const cJSON *own = cJSON_GetObjectItemCaseSensitive(row, "outcomes");
+    const cJSON *own = json_get(row, "outcomes");
     cJSON *metrics = n > 0 ? cJSON_AddObjectToObject(body, "metrics") : NULL;
     char column[OUTCOME_METRIC_MAX + 16];
     double value;
@@ -338,7 +338,7 @@ static bool same_result(const struct study_view *v, const struct trial *t, const
 /* Where the clock is the cost, two runs of one seed differ in it. */
 bool import_row_is_there(const struct study_view *v, const cJSON *body, int64_t *ret_number)
 {
-    MEM_LOCAL char *params = json_print(cJSON_GetObjectItemCaseSensitive(body, "params"), false);
+    MEM_LOCAL char *params = json_print(json_get(body, "params"), false);
     double x[SPACE_MAX_DIM];
     struct error why = {0};
     int64_t seed;

@@ -68,7 +68,7 @@ enum status ask_forward(const char *store_path, const char *verb, const char *st
         return FAIL(err, ST_USAGE, "there is no request '%.40s'", verb);
     for (;;) {
         TRY(ask_once(store_path, v, study, trial, body, ret_answer, err));
-        bool waits = v == ASK_ASK && cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(*ret_answer, "trial")) &&
+        bool waits = v == ASK_ASK && cJSON_IsNull(json_get(*ret_answer, "trial")) &&
                      json_get_f64(*ret_answer, "wait_s", &wait_s) && wait_s <= SHORT_WAIT_S;
         if (!waits || clock_mono_s() + wait_s > until_s)
             return ST_OK;

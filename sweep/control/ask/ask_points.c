@@ -114,7 +114,7 @@ enum status ask_points_read(const struct search *search, const cJSON *params, do
 static enum status read_point(const struct sched_study *ss, const cJSON *body, bool has_run, double *ret_x,
                               struct error *err)
 {
-    return read_params(&ss->view.search, cJSON_GetObjectItemCaseSensitive(body, "params"), has_run, ret_x, err);
+    return read_params(&ss->view.search, json_get(body, "params"), has_run, ret_x, err);
 }
 
 static enum status check_legal(const struct sched_study *ss, const double *x, struct error *err)
@@ -182,8 +182,7 @@ static enum status read_added(const struct search *search, const cJSON *body, st
                               struct outcomes_settled *ret_settled, struct error *err)
 {
     TRY(ask_result_read(body, "add", search->cost, NAN, ret_result, err));
-    TRY(outcomes_settle(&search->outcomes, NULL, "score", 0, cJSON_GetObjectItemCaseSensitive(body, "metrics"),
-                        ret_result, ret_settled, err));
+    TRY(outcomes_settle(&search->outcomes, NULL, "score", 0, json_get(body, "metrics"), ret_result, ret_settled, err));
     ret_result->outcomes = ret_settled->values;
     if (ret_result->state != TRIAL_DONE || ret_settled->lacks[0] == '\0')
         return ST_OK;
@@ -253,7 +252,7 @@ enum status ask_add_check(const struct search *search, const cJSON *body, struct
     double x[SPACE_MAX_DIM];
 
     TRY(ask_body_check(ASK_ADD, body, err));
-    TRY(read_params(search, cJSON_GetObjectItemCaseSensitive(body, "params"), true, x, err));
+    TRY(read_params(search, json_get(body, "params"), true, x, err));
     size_t env;
     TRY(read_env(search, body, &env, err));
     TRY(read_added(search, body, &result, &settled, err));

@@ -139,7 +139,7 @@ static void put_report(cJSON *out, const char *stop, bool repeat, double seconds
 /* A metric message as workers send them, of the numbers in the body. *ret_n 0: there are none. */
 static enum status read_points(const struct ask *a, double wall_s, struct metric_report *ret, struct error *err)
 {
-    const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(a->body, "metrics");
+    const cJSON *metrics = json_get(a->body, "metrics");
     int64_t step = 0;
 
     *ret = (struct metric_report){0};
@@ -210,8 +210,7 @@ static enum status read_result(const struct ask *a, const struct search *search,
 {
     TRY(ask_result_read(a->body, ask_forms[a->verb].verb, search->cost, elapsed_s(&a->lease, held), ret_result, err));
     TRY(outcomes_settle(&search->outcomes, a->store, a->ss != NULL ? a->ss->view.study.metric : a->study.metric,
-                        a->lease.trial_id, cJSON_GetObjectItemCaseSensitive(a->body, "metrics"), ret_result,
-                        ret_settled, err));
+                        a->lease.trial_id, json_get(a->body, "metrics"), ret_result, ret_settled, err));
     ret_result->outcomes = ret_settled->values;
     if (ret_result->state == TRIAL_DONE && ret_settled->lacks[0] != '\0') {
         ret_result->state = TRIAL_FAILED;
@@ -372,7 +371,7 @@ enum status ask_request(struct store *store, struct scheduler *sched, bool waiti
                     .verb = ask_verb_find(json_get_str(request, "verb")),
                     .name = json_get_str(request, "study"),
                     .number = -1,
-                    .body = cJSON_GetObjectItemCaseSensitive(request, "body")};
+                    .body = json_get(request, "body")};
 
     if (a.verb == ASK_VERBS || a.name == NULL)
         return FAIL(err, ST_USAGE, "a request about trials names its study and one of ask, report, tell, enqueue, add");

@@ -102,7 +102,7 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
                     c.budget_s);
     if (c.kind == CONTROL_ADD && c.trials == 0 && c.budget_s == 0)
         return FAIL(err, ST_USAGE, "add: how much? --trials N or --budget TIME");
-    if (c.kind == CONTROL_PRIORITY && cJSON_GetObjectItemCaseSensitive(json, "priority") == NULL)
+    if (c.kind == CONTROL_PRIORITY && json_get(json, "priority") == NULL)
         return FAIL(err, ST_USAGE, "priority: the number 'priority' is missing, 1 to %d are possible",
                     STUDY_PRIORITY_MAX);
     if (c.kind == CONTROL_PRIORITY && (c.priority < 1 || c.priority > STUDY_PRIORITY_MAX))

@@ -208,8 +208,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
     } else if (type != NULL && strcmp(type, "again") == 0) {
         TRY(reports_flush(reports, err));
         return begin_again(f, json_get_str(message, "reason"), err);
-    } else if (type != NULL && strcmp(type, "evaluating") == 0 &&
-               cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "branch"))) {
+    } else if (type != NULL && strcmp(type, "evaluating") == 0 && cJSON_IsTrue(json_get(message, "branch"))) {
         f->looked_s = now_s;
     } else if (type != NULL && strcmp(type, "evaluating") == 0) {
         (void)json_get_f64(message, "cost_s", &f->trained_cost_s);
@@ -226,7 +225,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         return take_branch(f, message, now_s, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         run_result_read(&f->result, message, f->ss->view.study.metric, f->cost_factor);
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "other_game"))) {
+        if (cJSON_IsTrue(json_get(message, "other_game"))) {
             /* no fault of the trial: it is queued again */
             f->result.result.state = TRIAL_STOPPED;
             if (f->ss->err.status == ST_OK)

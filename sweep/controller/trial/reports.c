@@ -5,7 +5,7 @@
 
 bool report_parse(const cJSON *message, int64_t trial_id, double cost_factor, struct metric_report *ret)
 {
-    const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;
+    const cJSON *values = json_get(message, "values"), *item;
     struct metric_point *points;
     int64_t env_steps;
     size_t n = 0, names = 0;

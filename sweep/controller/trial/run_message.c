@@ -159,8 +159,8 @@ enum status run_result_settle(struct run_result *run, const struct study_view *v
 {
     struct outcomes_settled settled;
 
-    TRY(outcomes_settle(&v->search.outcomes, store, v->study.metric, trial_id,
-                        cJSON_GetObjectItemCaseSensitive(message, "outcomes"), &run->result, &settled, err));
+    TRY(outcomes_settle(&v->search.outcomes, store, v->study.metric, trial_id, json_get(message, "outcomes"),
+                        &run->result, &settled, err));
     mem_free(run->outcomes);
     run->result.outcomes = run->outcomes = settled.values;
     if (run->result.state == TRIAL_DONE && settled.lacks[0] != '\0') {

@@ -457,7 +457,7 @@ TEST(written_arguments_load_equal)
 TEST(json_has_values_of_their_types)
 {
     CONFIG *config = odd_config();
-    cJSON *json = config_to_json(config), *train = cJSON_GetObjectItem(json, "train");
+    cJSON *json = config_to_json(config), *train = json_get(json, "train");
     double rate = 0.0;
     int64_t seed = 0;
     bool anneal = false;
@@ -466,8 +466,8 @@ TEST(json_has_values_of_their_types)
     assert_true(json_get_i64(train, "seed", &seed) && seed == INT64_C(4611686018427387903));
     assert_true(json_get_bool(train, "anneal_lr", &anneal) && anneal);
     assert_string_equal(json_get_str(train, "optimizer"), "muon");
-    assert_string_equal(json_get_str(cJSON_GetObjectItem(json, "env"), "name"), "cartpole");
-    assert_non_null(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "env"), "frameskip"));
+    assert_string_equal(json_get_str(json_get(json, "env"), "name"), "cartpole");
+    assert_non_null(json_get(json_get(json, "env"), "frameskip"));
     cJSON_Delete(json);
 }
 
@@ -535,7 +535,7 @@ TEST(a_text_of_any_type_in_json)
     for (size_t i = 0; i < COUNT(pairs); i++) {
         cJSON *json = cJSON_CreateObject();
         config_add_json_text(json, "v", pairs[i][0]);
-        char *text = json_print(cJSON_GetObjectItemCaseSensitive(json, "v"), false);
+        char *text = json_print(json_get(json, "v"), false);
         assert_string_equal(text, pairs[i][1]);
         mem_free(text);
         cJSON_Delete(json);

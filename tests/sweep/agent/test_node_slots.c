@@ -25,7 +25,7 @@ TEST(a_trial_that_is_too_long_fails)
     pthread_cond_init(&job.changed, NULL);
     node_slot_step(&slot, 1);
     assert_int_equal(job.state, JOB_ENDED);
-    const cJSON *message = cJSON_GetObjectItemCaseSensitive(job.result, "message");
+    const cJSON *message = json_get(job.result, "message");
     assert_null(json_get_str(job.result, "state"));
     assert_string_equal(json_get_str(message, "state"), "failed");
     assert_non_null(strstr(json_get_str(message, "reason"), "could not be handed to a worker: a message of "));

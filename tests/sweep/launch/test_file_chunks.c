@@ -94,7 +94,7 @@ TEST_WITH(half_a_file_is_none, set_up, tear_down)
     write_bytes(2 * PROTO_CHUNK_BYTES + 5);
     cJSON *chunks[] = {chunk_at(0, &second), chunk_at(second, &third), chunk_at(third, &end)};
     JSON_LOCAL cJSON *torn = cJSON_Duplicate(chunks[1], true);
-    strcpy(cJSON_GetObjectItem(torn, "data")->valuestring + 100, "*");
+    strcpy(json_get(torn, "data")->valuestring + 100, "*");
     const cJSON *const bad[] = {chunks[2], torn};
     for (size_t i = 0; i < 2; i++) {
         OK(file_chunk_take(file, to, chunks[0], &done, err));

@@ -89,7 +89,7 @@ static void check_all(struct sample *s)
         } else {
             cJSON *json;
             OK(json_parse(text, strlen(text), &json, err));
-            assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "trials")), s->view.n);
+            assert_int_equal(cJSON_GetArraySize(json_get(json, "trials")), s->view.n);
             cJSON_Delete(json);
         }
         free(text);
@@ -294,7 +294,7 @@ TEST(json_is_what_show_promises)
     s->view.trials[2].perf = INFINITY;
     s->view.trials[5].finished_ms = 0;
     OK(report_to_json(&s->view, &json, err));
-    const cJSON *study = cJSON_GetObjectItem(json, "study"), *trials = cJSON_GetObjectItem(json, "trials");
+    const cJSON *study = json_get(json, "study"), *trials = json_get(json, "trials");
     size_t knee = pareto_knee(&s->view.history);
     assert_true(json->child == study);
     assert_string_equal(json_get_str(study, "name"), "breakout");
@@ -309,13 +309,12 @@ TEST(json_is_what_show_promises)
         assert_true(json_get_i64(trial, "number", &number) && number == i);
         assert_true(json_get_bool(trial, "on_front", &flag) && flag == s->view.on_front[i]);
         assert_string_equal(json_get_str(trial, "state"), trial_state_name(s->view.trials[i].state));
-        assert_true(json_get_f64(cJSON_GetObjectItem(trial, "params"), "train.learning_rate", &value) &&
-                    value == s->view.x[i][0]);
+        assert_true(json_get_f64(json_get(trial, "params"), "train.learning_rate", &value) && value == s->view.x[i][0]);
         if (s->view.trials[i].state == TRIAL_DONE)
             assert_true(json_get_f64(trial, "score", &value) && value == s->view.trials[i].score);
     }
-    assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 7), "score")));
-    assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 5), "finished_ms")));
+    assert_true(cJSON_IsNull(json_get(cJSON_GetArrayItem(trials, 7), "score")));
+    assert_true(cJSON_IsNull(json_get(cJSON_GetArrayItem(trials, 5), "finished_ms")));
     assert_true(json_get_f64(cJSON_GetArrayItem(trials, 2), "perf", &value) && isinf(value));
 }
 
