@@ -82,7 +82,8 @@ LIBRARIES = [
     (r"gsl/", ["gp", "study/findings", "sweep"]),
     (r"(cblas|lapacke?|openblas.*)\.h$", ["gp", "kernels", "trainer"]),
     (r"(cuda.*|cublas.*|cudnn.*|nccl)\.h$", ["kernels/cuda", "envs/env.h"]),  # a game writes bf16 on a GPU
-    (r"(cairo|gif_lib)\.h$", ["sweep/cmd/policy", "web/report"]),
+    (r"cairo\.h$", ["sweep/cmd/policy", "web/report"]),
+    (r"gif_lib\.h$", ["web/serve"]),
     (r"ini\.h$", ["base"]),
     (r"locale\.h$", ["base"]),  # num.c sets the thread's locale to "C" around a conversion
 ]

@@ -447,7 +447,10 @@ class Instances(Share):
 
     def show(self, env, gave=None):  # before the reset that follows an episode's end
         frame = frame_of(env)
-        self.line[HEIGHT], self.line[WIDTH] = frame.shape[:2]
+        (height, width), before = frame.shape[:2], (self.line[HEIGHT], self.line[WIDTH])
+        if before not in ((0, 0), (height, width)):
+            raise Refused(f"a frame has {width} x {height} pixels, the one before {before[1]} x {before[0]}; those of a video are equal")
+        self.line[HEIGHT], self.line[WIDTH] = height, width
         self.frame[:frame.size] = frame.reshape(-1)
         return gave
 

@@ -1,7 +1,7 @@
 /* gym.h - environments of Gymnasium as games, by the names gym:ID, gym:MODULE:ID and gym:MODULE:CLASS. (public)
  *
  * They are stepped by helper processes that run a Python of the user's (envs/gym/bridge.py): nothing of Python is in
- * this process, so any process may open one. What it is (numbers of observations, choices) is asked of such a helper
+ * this process, so any process may open one; `trawl serve` lets a child play them (env_plays_elsewhere). What it is (numbers of observations, choices) is asked of such a helper
  * too, once for each setting. Neither the build nor other games need Python. */
 #pragma once
 

@@ -2,6 +2,7 @@
 #include "envs/plugin/child.h"
 #include "base/base.h"
 
+#include "base/os/environment.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,29 +12,9 @@
 #define ANSWER_MAX (4u << 20)
 #define LOG_BYTES 600
 
-/* Nothing of ours but what a program needs to start: a library is not ours, and logins are none of its business. */
-static char **environment(void)
-{
-    static const char *const names[] = {"PATH",   "HOME",         "LD_LIBRARY_PATH", "TMPDIR",       "LANG",
-                                        "LC_ALL", "ASAN_OPTIONS", "LSAN_OPTIONS",    "UBSAN_OPTIONS"};
-    char **env = mem_array(COUNT(names) + 1, sizeof *env);
-    size_t n = 0;
-
-    for (size_t i = 0; i < COUNT(names); i++) {
-        const char *value = getenv(names[i]);
-        struct strbuf sb;
-        if (value == NULL)
-            continue;
-        strbuf_init(&sb, 1u << 16);
-        strbuf_addf(&sb, "%s=%s", names[i], value);
-        env[n++] = strbuf_take(&sb);
-    }
-    return env;
-}
-
 static int spawn(pid_t *ret_pid, char *const argv[], const int theirs[3])
 {
-    char **env = environment();
+    MEM_LOCAL char **env = environment_public(NULL); /* as workers have it */
     posix_spawn_file_actions_t actions;
     int rc = posix_spawn_file_actions_init(&actions);
 
@@ -44,9 +25,6 @@ static int spawn(pid_t *ret_pid, char *const argv[], const int theirs[3])
         rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, NULL, argv, env);
         posix_spawn_file_actions_destroy(&actions);
     }
-    for (size_t i = 0; env[i] != NULL; i++)
-        mem_free(env[i]);
-    mem_free(env);
     return rc;
 }
 
@@ -54,7 +32,7 @@ enum status child_start(struct child *child, char *const argv[], struct error *e
 {
     int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, rc = 0;
 
-    *child = (struct child){.in = -1, .out = -1, .log = -1};
+    *child = (struct child){.in = -1, .out = -1, .log = -1, .stop = -1};
     for (int i = 0; rc == 0 && i < 3; i++)
         rc = pipe2(pipes[i], O_CLOEXEC) != 0 ? errno : 0;
     if (rc == 0)
@@ -107,11 +85,15 @@ static bool listen_to(struct child *child, bool whole, double timeout_s)
     double end_s = clock_mono_s() + timeout_s;
 
     while (whole ? child->out >= 0 || child->log >= 0 : child->out >= 0 && strchr(child->answer.text, '\n') == NULL) {
-        struct pollfd polls[2] = {{.fd = child->out, .events = POLLIN}, {.fd = child->log, .events = POLLIN}};
+        struct pollfd polls[3] = {{.fd = child->out, .events = POLLIN},
+                                  {.fd = child->log, .events = POLLIN},
+                                  {.fd = child->stop, .events = POLLIN}};
         double left_s = end_s - clock_mono_s();
         if (left_s <= 0)
             return false;
-        (void)poll(polls, 2, (int)(left_s * 1000) + 1);
+        (void)poll(polls, 3, (int)(left_s * 1000) + 1);
+        if (polls[2].revents != 0)
+            return false;
         if (polls[0].revents != 0)
             take(&child->out, &child->answer, false);
         if (polls[1].revents != 0)

@@ -121,7 +121,7 @@ static enum status find_library(struct config *config, const struct env_def **re
     TRY(config_edit(config, at, "env.name", path, err));
     TRY(config_add_table(config, &env_library_opt_table, err));
     if (made_for_it && strcmp(hash, env_library_hash(*ret_env)) != 0) {
-        if (!env_library_is_described(*ret_env))
+        if (!env_plays_elsewhere(*ret_env))
             return FAIL(err, ST_VERSION,
                         "%s: the game %s has changed since the config or study was made: it is build %s now and was "
                         "%s, and their scores cannot be compared. Bring that build back, or start a new training or "

@@ -106,9 +106,9 @@ const void *env_library_device(const struct env_def *def)
     return def->source != NULL ? library_of(def)->device : NULL;
 }
 
-bool env_library_is_described(const struct env_def *def)
+bool env_plays_elsewhere(const struct env_def *def)
 {
-    return def->source != NULL && library_of(def)->described;
+    return def->source != NULL ? library_of(def)->described : env_is_gym(def->name) && !run_here;
 }
 
 static enum status hash_file(const char *path, char ret_hash[ENV_LIBRARY_HASH_BYTES], struct error *err)

@@ -35,4 +35,6 @@ bool env_library_has_changed(const struct env_def *def); /* its file, since then
 /* What its trawl_env_device() gave, device code of the layout of kernels/cuda: checked by who knows it. NULL: it has
  * none. */
 const void *env_library_device(const struct env_def *def);
-bool env_library_is_described(const struct env_def *def); /* it cannot play in this process */
+/* Is it for a child to play: a library's game that is only described here, or an environment of Gymnasium in a process
+ * that runs no libraries? */
+bool env_plays_elsewhere(const struct env_def *def);

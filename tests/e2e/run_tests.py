@@ -7,7 +7,7 @@ import sys
 
 here = pathlib.Path(__file__).resolve().parent
 path = pathlib.Path(sys.argv.pop(1)).resolve()
-sys.path[:0] = map(str, (path.parent, here, here / "kills", here.parent / "store", here.parents[1] / "examples"))
+sys.path[:0] = map(str, (path.parent, here, here / "kills", here / "exchange", here.parent / "store", here.parents[1] / "examples"))
 
 import tap  # noqa: E402
 

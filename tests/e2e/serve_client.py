@@ -154,9 +154,9 @@ def control(s, body, csrf, **more):
     return status, json.loads(answer)
 
 
-def open_play(s, path):
+def open_play(s, path, headers={}):
     connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=tap.PATIENCE_S)
-    connection.request("GET", path)
+    connection.request("GET", path, headers=headers)
     return connection, connection.getresponse()
 
 

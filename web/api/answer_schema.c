@@ -35,7 +35,7 @@ static const struct {
     const char *path, *form;
 } forms[] = {
     {V1 "version", "{program:s version:s commit:s api:i store:s store_path:s store_ok:b store_error:s? data_version:i "
-                   "control:b csrf:s? now_ms:i}"},
+                   "control:b csrf:s now_ms:i}"},
     {V1 "openapi.json", "{openapi:s info:{title:s version:s description:s} paths:{*:{*:*}}}"},
     {V1 "studies", "{version:i store_error:s? studies:[{" SUMMARY "}]}"},
     {STUDY, "{" SUMMARY " space:{params:[{key:s scale:s}]} " REFERENCE " config:s}"},

@@ -37,6 +37,7 @@ static const struct param_text param_texts[] = {
     {"seed", "integer", "of the games"},
     {"greedy", "boolean", "the likeliest action in place of sampling"},
     {"fps", "integer", "decisions a second"},
+    {"csrf", "string", "of /api/v1/version; browsers need it"},
 };
 
 static void add_param(cJSON *list, const char *name, const char *where, const char *type, const char *text)

@@ -36,7 +36,7 @@ enum status api_version(struct serve *s, const struct request *r, struct strbuf 
     json_add_str(json, "store_error", problem[0] != '\0' ? problem : NULL);
     json_add_i64(json, "data_version", atomic_load(&s->version));
     json_add_bool(json, "control", s->set.control != NULL);
-    json_add_str(json, "csrf", s->set.control != NULL ? s->csrf : NULL);
+    json_add_str(json, "csrf", s->csrf);
     json_add_i64(json, "now_ms", clock_utc_ms());
     api_put_json(out, json);
     return ST_OK;

@@ -9,7 +9,17 @@ function role(index) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--game-${index}`).trim() || '#888';
 }
 
-export function paint(canvas, begin, commands, roles) {
+/* An image is clear where the one before stays; its pixels are the canvas's own, so that both meet without a seam. */
+async function show(canvas, begin, gif) {
+  const image = new Image();
+  image.src = `data:image/gif;base64,${gif}`;
+  await image.decode();
+  if (canvas.width !== begin.width || canvas.height !== begin.height) Object.assign(canvas, {width: begin.width, height: begin.height});
+  canvas.getContext('2d').drawImage(image, 0, 0);
+}
+
+async function paint(canvas, begin, commands, roles) {
+  if (commands[0]?.[0] === 'i') return show(canvas, begin, commands[0][1]);
   const ctx = canvas.getContext('2d'), scale = canvas.width / begin.width;
   ctx.setTransform(scale, 0, 0, scale, 0, 0);
   ctx.fillStyle = roles[0];
@@ -42,8 +52,8 @@ export function paint(canvas, begin, commands, roles) {
 const FPS = 15;
 
 /* A source calls on.begin({width, height}), on.frame({step, score, episode, draw}) and on.end(reason); it has close(). */
-function fromServer(name, trial, seed, greedy, on) {
-  const source = new EventSource(url(studyPath(name, `/trials/${trial}/play`), {seed, greedy: greedy ? 1 : 0, fps: FPS}));
+function fromServer(name, trial, seed, greedy, on, csrf) {
+  const source = new EventSource(url(studyPath(name, `/trials/${trial}/play`), {seed, greedy: greedy ? 1 : 0, fps: FPS, csrf}));
   let begun = false;
   source.addEventListener('begin', (event) => { begun = true; on.begin(JSON.parse(event.data)); });
   source.addEventListener('frame', (event) => on.frame(JSON.parse(event.data)));
@@ -69,7 +79,7 @@ function fromSite(name, trial, seed, greedy, on) {
 }
 
 export function player(el, name, trial, ctx) {
-  let source = null, begin = null, roles = [];
+  let source = null, begin = null, roles = [], painted = Promise.resolve();
   const canvas = h('canvas', {role: 'img', 'aria-label': 'the policy playing', hidden: true}), status = h('span.play-score', {role: 'status'});
   const button = h('button', {type: 'button', onclick: () => (source ? stop('') : start())}, 'Watch it play');
   const greedy = h('input', {type: 'checkbox', checked: true});
@@ -92,9 +102,13 @@ export function player(el, name, trial, ctx) {
       canvas.hidden = false;
     },
     frame(frame) {
-      canvas.dataset.frames = Number(canvas.dataset.frames || 0) + 1;
-      paint(canvas, begin, frame.draw, roles);
-      status.textContent = `step ${frame.step}, score ${fmt.number(frame.score)}, episode ${frame.episode}`;
+      const from = source;
+      painted = painted.then(async () => { /* in their order, which decoding does not keep */
+        if (source !== from) return;
+        await paint(canvas, begin, frame.draw, roles);
+        canvas.dataset.frames = Number(canvas.dataset.frames || 0) + 1;
+        if (source === from) status.textContent = `step ${frame.step}, score ${fmt.number(frame.score)}, episode ${frame.episode}`;
+      }).catch((problem) => on.end(problem.message));
     },
     end(reason) { if (source) stop(reason); },
   };
@@ -102,7 +116,7 @@ export function player(el, name, trial, ctx) {
     roles = Array.from({length: 12}, (_, i) => role(i));
     status.textContent = 'starting…';
     button.textContent = 'Stop';
-    source = (site ? fromSite : fromServer)(name, trial, seed.value, greedy.checked, on);
+    source = (site ? fromSite : fromServer)(name, trial, seed.value, greedy.checked, on, ctx.version.csrf);
   }
   ctx.onLeave(() => stop());
 }

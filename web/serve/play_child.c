@@ -7,12 +7,9 @@
 #include "base/text/json.h"
 #include "envs/plugin/child.h"
 
-#define OPEN_TIMEOUT_S 20
-#define STEP_TIMEOUT_S 5
-
 struct play_child {
     struct child child;
-    double width, height;
+    double width, height, open_s, step_s;
     char checkpoint[];
 };
 
@@ -25,7 +22,7 @@ static enum status next_json(struct play_child *c, double timeout_s, cJSON **ret
     return json_parse(line, strlen(line), ret_json, err);
 }
 
-static enum status open_child(struct play_child *c, int64_t seed, bool greedy, struct error *err)
+static enum status open_child(struct play_child *c, int64_t seed, bool greedy, int stop_fd, struct error *err)
 {
     char text[32];
     char *argv[] = {"trawl", "env", "play", c->checkpoint, "--seed", text, greedy ? "--greedy" : NULL, NULL};
@@ -33,19 +30,22 @@ static enum status open_child(struct play_child *c, int64_t seed, bool greedy, s
 
     snprintf(text, sizeof text, "%lld", (long long)seed);
     TRY(child_start(&c->child, argv, err));
-    TRY(next_json(c, OPEN_TIMEOUT_S, &json, err));
+    c->child.stop = stop_fd;
+    TRY(next_json(c, c->open_s, &json, err));
     (void)json_get_f64(json, "width", &c->width);
     (void)json_get_f64(json, "height", &c->height);
     return ST_OK;
 }
 
 enum status play_child_open(struct play_child **ret_child, const char *checkpoint, int64_t seed, bool greedy,
-                            struct error *err)
+                            double open_s, double step_s, int stop_fd, struct error *err)
 {
     struct play_child *c = mem_alloc(sizeof *c + strlen(checkpoint) + 1);
 
     memcpy(c->checkpoint, checkpoint, strlen(checkpoint) + 1);
-    enum status rc = open_child(c, seed, greedy, err);
+    c->open_s = open_s;
+    c->step_s = step_s;
+    enum status rc = open_child(c, seed, greedy, stop_fd, err);
     if (rc != ST_OK) {
         play_child_close(c);
         c = NULL;
@@ -75,8 +75,8 @@ enum status play_child_step(struct play_child *c, struct strbuf *draw, struct pl
 
     *ret_frame = (struct player_frame){0};
     if (!child_send(&c->child, "\n"))
-        return child_fail(&c->child, c->checkpoint, "play", STEP_TIMEOUT_S, err);
-    TRY(next_json(c, STEP_TIMEOUT_S, &json, err));
+        return child_fail(&c->child, c->checkpoint, "play", c->step_s, err);
+    TRY(next_json(c, c->step_s, &json, err));
     (void)json_get_i64(json, "step", &ret_frame->step);
     (void)json_get_i64(json, "episode", &ret_frame->episode);
     (void)json_get_f64(json, "reward", &ret_frame->reward);

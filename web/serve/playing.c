@@ -13,10 +13,14 @@
 #include "web/serve/serve_priv.h"
 #include "web/serve/mhd.h"
 
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PLAYS_MAX 4
-#define PENDING_MAX (64u << 10) /* bytes that wait for the client */
+#define PENDING_MAX (64u << 10) /* bytes that wait for the client before it gets another event */
+#define EVENT_MAX (2u << 20) /* bytes of one; an image of noise has 800 KB */
+#define RECORD_BYTES (8u << 20) /* of what is recorded: of large images fewer are */
 #define PLAY_S 3600 /* a stream ends then */
 #define FPS 15
 
@@ -33,6 +37,7 @@ struct play {
     /* the thread's */
     struct trial trial; /* owned */
     char *checkpoint; /* owned */
+    int stop_fd; /* an eventfd, written when `closing` is set: it may wait for a child; owned */
     int64_t seed, fps;
     bool greedy;
 };
@@ -60,11 +65,18 @@ void plays_destroy(struct plays *p)
     mem_free(p);
 }
 
+/* Under its lock. */
+static void set_closing(struct play *p)
+{
+    p->closing = true;
+    pthread_cond_signal(&p->change);
+    (void)eventfd_write(p->stop_fd, 1);
+}
+
 static void close_play(struct play *p)
 {
     pthread_mutex_lock(&p->lock);
-    p->closing = true;
-    pthread_cond_signal(&p->change);
+    set_closing(p);
     if (p->suspended) {
         p->suspended = false;
         mhd.resume_connection(p->connection);
@@ -187,10 +199,10 @@ static void *run(void *ctx)
     struct play *p = ctx;
     struct error err = {0};
     struct policy_play *game = NULL;
-    STRBUF(data, 4 * SERVE_BODY_BYTES);
-    STRBUF(draw, 2 * SERVE_BODY_BYTES);
+    STRBUF(data, EVENT_MAX);
+    STRBUF(draw, EVENT_MAX);
 
-    if (policy_play_open(&game, &p->trial, p->checkpoint, p->seed, p->greedy, &err) != ST_OK) {
+    if (policy_play_open(&game, &p->trial, p->checkpoint, p->seed, p->greedy, p->stop_fd, &err) != ST_OK) {
         emit_end(p, err.text);
     } else {
         put_begin(&data, game, p->fps, p->checkpoint);
@@ -235,6 +247,8 @@ static void free_parts(struct play *p)
     strbuf_free(&p->out);
     trial_free(&p->trial);
     mem_free(p->checkpoint);
+    if (p->stop_fd >= 0)
+        close(p->stop_fd);
     pthread_cond_destroy(&p->change);
     pthread_mutex_destroy(&p->lock);
     mem_free(p);
@@ -245,8 +259,7 @@ static void play_free(void *ctx)
     struct play *p = ctx, **at;
 
     pthread_mutex_lock(&p->lock);
-    p->closing = true;
-    pthread_cond_signal(&p->change);
+    set_closing(p);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
     pthread_mutex_lock(&p->plays->lock);
@@ -309,7 +322,8 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
     p->connection = r->connection;
     p->seed = 1;
     p->fps = FPS;
-    strbuf_init(&p->out, 16 * PENDING_MAX);
+    p->stop_fd = eventfd(0, EFD_CLOEXEC);
+    strbuf_init(&p->out, PENDING_MAX + 2 * EVENT_MAX);
     pthread_mutex_init(&p->lock, NULL);
     clock_cond_init(&p->change);
     enum status rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
@@ -365,16 +379,16 @@ enum status play_record(struct serve *s, const char *study, int64_t trial, int n
     struct policy_play *game = NULL;
     MEM_LOCAL char *checkpoint = NULL;
     enum status rc = ST_OK;
-    STRBUF(frame, 4 * SERVE_BODY_BYTES);
-    STRBUF(draw, 2 * SERVE_BODY_BYTES);
+    STRBUF(frame, EVENT_MAX);
+    STRBUF(draw, EVENT_MAX);
 
     TRY(find_game(s, study, trial, &row, &checkpoint, err));
-    TRY(policy_play_open(&game, &row, checkpoint, 1, true, err));
+    TRY(policy_play_open(&game, &row, checkpoint, 1, true, -1, err));
     strbuf_add(out, "{\"begin\":");
     put_begin(out, game, FPS, checkpoint);
     n_frames = put_policy(game, out) ? 0 : n_frames;
     strbuf_add(out, ",\"frames\":[");
-    for (int i = 0; rc == ST_OK && i < n_frames; i++) {
+    for (int i = 0; rc == ST_OK && i < n_frames && out->len < RECORD_BYTES; i++) {
         struct player_frame f;
         strbuf_clear(&draw);
         rc = policy_play_step(game, &draw, &f, err);

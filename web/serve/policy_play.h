@@ -7,9 +7,10 @@ struct strbuf;
 struct trial;
 
 struct policy_play;
-/* The first state is drawn. trial must have its config. */
+/* The first state is drawn. trial must have its config. stop_fd: where another thread may end the play, which then waits
+ * for no child any more, while it is readable; -1: none. Borrowed. */
 enum status policy_play_open(struct policy_play **ret_play, const struct trial *trial, const char *checkpoint,
-                             int64_t seed, bool greedy, struct error *err) MUST_USE;
+                             int64_t seed, bool greedy, int stop_fd, struct error *err) MUST_USE;
 void policy_play_close(struct policy_play *play); /* NULL is fine */
 const char *policy_play_env(const struct policy_play *play); /* the game's name; the play's */
 void policy_play_size(const struct policy_play *play, double *ret_width, double *ret_height); /* of the picture */

@@ -50,7 +50,7 @@ const struct route serve_routes[] = {
     {TRIAL "/seeds", "", ROUTE_CACHED, api_seeds, "All runs of its config, their means and bands", NULL},
     {TRIAL "/leases", "", ROUTE_FRESH, api_leases,
      "Which clients had it, and the results that they sent, late ones too", NULL},
-    {TRIAL "/play", "seed,greedy,fps", ROUTE_STREAM, NULL, "Its policy playing, as server-sent events",
+    {TRIAL "/play", "seed,greedy,fps,csrf", ROUTE_STREAM, NULL, "Its policy playing, as server-sent events",
      "text/event-stream"},
     {"login", "next", ROUTE_FORM, page_login, "The form that takes the token", "text/html; charset=utf-8"},
     {"assets/{folder}/{file}", "", ROUTE_CACHED, page_asset, "An embedded file", "application/octet-stream"},

@@ -529,12 +529,25 @@ static enum MHD_Result end_job(struct MHD_Connection *connection, struct exchang
     return result;
 }
 
+/* A policy that plays may run code of the user's, at a GET, which a page of another site can send: a browser's needs the
+ * token that only pages of ours can read. */
+static bool may_stream(struct serve *s, const struct request *r)
+{
+    const char *csrf = target_query(&r->target, "csrf");
+
+    return r->trial < 0 || is_program(r->connection) || (csrf != NULL && token_equal(s->csrf, csrf));
+}
+
 static enum MHD_Result send_stream(struct serve *s, const struct request *r)
 {
     struct error err = {0};
     struct MHD_Response *response = NULL;
-    enum status rc = serve_stream_open(s, r, &response, &err);
+    enum status rc;
 
+    if (!may_stream(s, r))
+        return refuse(r->connection, MHD_HTTP_FORBIDDEN,
+                      "the parameter csrf is missing or wrong; take `csrf` of /api/v1/version");
+    rc = serve_stream_open(s, r, &response, &err);
     if (rc != ST_OK)
         return refuse(r->connection, http_status(rc), err.text);
     harden(response, NULL);

@@ -3,15 +3,27 @@
 #include "envs/plugin/library.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/env/env_commands.h"
+#include "sweep/worker/worker_limits.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 enum status env_keep_stdout(FILE **ret_out, struct error *err)
 {
     int fd = dup(STDOUT_FILENO);
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     *ret_out = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (*ret_out == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return FAIL(err, ST_IO, "env: no second descriptor of stdout");
     return ST_OK;
+}
+
+void env_limit_memory(void)
+{
+    JSON_LOCAL cJSON *limits = cJSON_CreateObject();
+
+    json_add_i64(limits, "memory_bytes", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2);
+    worker_limits_apply(limits);
 }
 
 static enum status describe(const char *path, const char *hex, FILE *out, struct error *err)

@@ -12,7 +12,6 @@
 #include "sweep/cmd/env/env_side.h"
 #include "sweep/cmd/env/env_commands.h"
 #include "sweep/program/guard.h"
-#include "sweep/worker/worker_limits.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -283,20 +282,11 @@ static enum status fill_settings(struct check *c, struct error *err)
     return config_fill(c->config, &c->def->options, c->settings, err);
 }
 
-/* Half of the machine's memory: a game that takes more and more fails before other programs do. */
-static void limit_memory(void)
-{
-    JSON_LOCAL cJSON *limits = cJSON_CreateObject();
-
-    json_add_i64(limits, "memory_bytes", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2);
-    worker_limits_apply(limits);
-}
-
 static enum status check_here(struct check *c, const char *game, struct error *err)
 {
     struct env_shape shape;
 
-    limit_memory();
+    env_limit_memory();
     env_libraries_run();
     TRY(env_open(game, &c->def, err));
     TRY(fill_settings(c, err));

@@ -6,7 +6,7 @@
 #include "trainer/trainer.h"
 #include "web/serve/policy_play.h"
 
-#define LINE_MAX_BYTES (1u << 20)
+#define LINE_MAX_BYTES (2u << 20)
 
 static void put(struct strbuf *line, const char *key, double value)
 {
@@ -60,8 +60,9 @@ static enum status play(const char *checkpoint, int64_t seed, bool greedy, FILE 
 
     TRY(checkpoint_read_config(checkpoint, &config, err));
     trial.config = config;
+    env_limit_memory();
     env_libraries_run();
-    enum status rc = policy_play_open(&game, &trial, checkpoint, seed, greedy, err);
+    enum status rc = policy_play_open(&game, &trial, checkpoint, seed, greedy, -1, err);
     THEN(rc, serve_lines(game, out, err));
     policy_play_close(game);
     return rc;
@@ -82,7 +83,7 @@ enum status env_play(int argc, char **argv, struct error *err)
         .about =
             "Plays a policy: prints the size of the picture, then for each line of stdin one decision, as a JSON\n"
             "object with the picture's shapes and the numbers of the step. `trawl serve` asks this of a child for\n"
-            "games of libraries.",
+            "games of libraries and for environments of Gymnasium, whose picture is what they render.",
         .examples = "  yes | trawl env play my_game.ckpt | head -100\n"
                     "  trawl env play my_game.ckpt --greedy    # then press Enter for each decision",
         CLI_OPTS(opts),

@@ -2,7 +2,7 @@
 #include "sweep/cmd/policy/movie.h"
 
 #include "base/os/file.h"
-#include "sweep/cmd/policy/gif_movie.h"
+#include "web/serve/gif_movie.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -31,7 +31,6 @@ static bool gives_frames(const struct video *v)
 static enum status draw(struct video *v, struct error *err)
 {
     const void *state = player_state(v->player);
-    int width = v->width, height = v->height;
 
     if (gives_frames(v)) {
         const struct gym_frame *frame = state;
@@ -44,10 +43,6 @@ static enum status draw(struct video *v, struct error *err)
         raster_draw(v->raster, &v->picture);
         v->pixels = raster_pixels(v->raster, &v->width, &v->height);
     }
-    if (v->movie != NULL && (v->width != width || v->height != height))
-        return FAIL(err, ST_CONFIG,
-                    "%s: a frame has %d x %d pixels, the one before %d x %d; those of a video are equal", v->env->name,
-                    v->width, v->height, width, height);
     return ST_OK;
 }
 

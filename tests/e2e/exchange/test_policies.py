@@ -1,6 +1,7 @@
 """Policies that leave Trawl: as ONNX, safetensors and a C header, each against what Trawl's own policy gave; and videos.
 
 The case with onnxruntime needs its package: of `tools/test --servers`, or of the Python that TRAWL_ONNX names."""
+import base64
 import json
 import math
 import os
@@ -521,6 +522,7 @@ def test_an_mp4_goes_through_ffmpeg(folder):
 
 
 FILMED = '''
+import time
 import boards, numpy as np
 
 
@@ -538,6 +540,10 @@ class Filmed(boards.Guess):
         frame[:] = 20 * self.at, 200, 0
         if self.size[1] > 640:
             frame[:, :, 2] = np.arange(self.size[1]) % 3 * 3
+        if self.wrong == "noise":
+            frame = np.random.default_rng(self.at).integers(0, 256, frame.shape, np.uint8)
+        if self.wrong == "hang" and self.at == 3:
+            time.sleep(10000)
         if self.wrong == "render" and self.at == 3:
             raise RuntimeError("no paint")
         return frame.astype(self.wrong) if self.wrong == "float" else frame[:len(frame) - 2 * (self.wrong == "size" and self.at == 3)]
@@ -575,6 +581,53 @@ def test_a_video_of_gymnasium(folder):
                        ("gym:films:Said", ["metadata[\"render_modes\"] is ['ansi']"])):
         fails(*film[:-1], "--env.name", game, code=2, says=[game, *text], cwd=folder)
     assert not list(folder.glob("no.gif*"))
+    gone(folder)
+
+
+def test_a_page_shows_frames_of_gymnasium(folder):
+    """Those that it renders, by a child of the server; what it raises ends the stream, and one that hangs ends with the server."""
+    os.environ.setdefault("MAKE_STUDY", "")  # which other tests of that file need
+    import serve_client
+    python = mine(folder)
+    write(folder, "films.py", FILMED)
+    config = write(folder, "films.ini", tap.TINY_SWEEP.replace("name = squared\nn = 1", "name = gym:films:Filmed\ntimeout_s = 5000"))
+    run("sweep", config, *python, "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q", "--sweep.keep", "all", cwd=folder)
+    checkpoint, = folder.glob("s.db.checkpoints/*.ckpt")
+    play = "/api/v1/studies/a/trials/0/play?fps=120"
+
+    def trained(game, **kwargs):
+        run("train", game, *python, *TINY, "-q", "-o", checkpoint, "--env.timeout_s", 5000, "--env.kwargs", json.dumps(kwargs), cwd=folder)
+
+    with serve_client.serving(folder / "s.db") as s:
+        connection, answer = serve_client.open_play(s, play)
+        events = serve_client.events_of(answer)
+        kind, begin = next(events)
+        equal((kind, begin["env"], begin["width"], begin["height"]), ("begin", "gym:films:Filmed", 8, 6))
+        child, = subprocess.run(["pgrep", "-a", "-P", str(s.process.pid)], capture_output=True, text=True).stdout.splitlines()
+        assert "env play" in child, child
+        connection.close()
+        _, frames = serve_client.watch(s, play, 20)
+        for n, frame in enumerate(frames):
+            (kind, gif), = frame["draw"]
+            (folder / "it.gif").write_bytes(base64.b64decode(gif))
+            width, height, pictures, _, _ = read_gif(folder / "it.gif")
+            equal((kind, width, height, pictures), ("i", 8, 6, [[(20 * (n % 8 + 1), 200, 0)] * 48]))
+        trained("gym:films:Filmed", size=[640, 640], fault="noise")
+        _, frames = serve_client.watch(s, play, 10)
+        assert all(len(frame["draw"][0][1]) > 400000 for frame in frames)
+        for game, kwargs, says in (("gym:films:Filmed", {"fault": "render"}, ["no paint", "in the step of instance 0"]),
+                                   ("gym:films:Filmed", {"fault": "size"}, ["a frame has 8 x 4 pixels, the one before 8 x 6"]),
+                                   ("gym:films:Filmed", {"fault": "float"}, ["render() gave an array (6, 9, 3) of float64"]),
+                                   ("gym:films:Said", {}, ["metadata[\"render_modes\"] is ['ansi']"]),
+                                   ("gym:boards:Guess-v3", {}, ["needs the argument render_mode"])):
+            trained(game, **kwargs)
+            kind, data = serve_client.watch_all(s, play)[1][-1]
+            assert kind == "end" and all(text in data["reason"] for text in (game, *says)), (game, data)
+        trained("gym:films:Filmed", fault="hang")
+        connection, answer = serve_client.open_play(s, play)
+        equal([kind for _, (kind, _) in zip(range(3), serve_client.events_of(answer))], ["begin", "frame", "frame"])
+        equal(s.get("/api/v1/studies")["studies"][0]["name"], "a")
+    connection.close()
     gone(folder)
 
 

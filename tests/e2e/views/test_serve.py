@@ -76,7 +76,7 @@ def test_versions_and_studies(folder):
     store = big(folder)
     with serving(store) as s:
         version = s.get("/api/v1/version")
-        assert version["store"] == "s.db" and version["store_ok"] and version["control"] is False and version["csrf"] is None
+        assert version["store"] == "s.db" and version["store_ok"] and version["control"] is False
         studies = s.get("/api/v1/studies")["studies"]
         shown = tap.show(store, "big")
         tap.equal(len(studies), 1)
@@ -285,6 +285,13 @@ def test_a_policy_plays(folder):
                     assert all(-100 <= x <= 1000 for x in mark[1:] if not isinstance(x, str)), mark
             tap.equal([f["step"] for f in frames], list(range(1, 13)))
             tap.equal(watch(s, "/api/v1/studies/games/trials/%d/play?fps=120&seed=3" % number, 12)[1], frames)
+        url = "/api/v1/studies/games/trials/0/play?csrf="
+        for browser in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-origin"}, {"Origin": "http://evil.example"}, {"Cookie": "a=b"}):
+            for csrf in ("", "x", s.get("/api/v1/version")["csrf"][:-1]):
+                s.fails(url + csrf, 403, "csrf", **browser)
+        connection, answer = open_play(s, url + s.get("/api/v1/version")["csrf"], {"Cookie": "a=b"})
+        tap.equal(answer.status, 200)
+        connection.close()
         s.fails("/api/v1/studies/games/trials/5/play", 404, "no checkpoint")
         s.fails("/api/v1/studies/games/trials/6/play", 404, "not there any more")
         s.fails("/api/v1/studies/games/trials/0/play?fps=0", 400, "fps")

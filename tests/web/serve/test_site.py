@@ -16,6 +16,8 @@ import threading
 
 import browser
 import tap
+import test_gym
+from serve_client import Server
 from tap import equal, run
 
 if browser.find() is None:
@@ -159,6 +161,63 @@ def test_policies_play_in_the_page_as_in_trawl(folder):
         for ours, theirs in zip(got, samples):
             assert all(abs(a - t) <= 1e-4 * max(1, abs(t)) for a, t in zip(ours, theirs["columns"])), (ours, theirs["columns"])
     clean()
+
+
+FILMED = '''
+import gymnasium, numpy as np
+from gymnasium import spaces
+
+
+class Filmed(gymnasium.Env):
+    """A bar of the right half grows by a row each step."""
+    observation_space, action_space, metadata = spaces.Box(0, 1, (1,), np.float32), spaces.Discrete(2), {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        self.at = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.at = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.at += 1
+        return np.full(1, self.at / 40, np.float32), 1.0, self.at == 40, False, {}
+
+    def render(self):
+        frame = np.full((40, 60, 3), (250, 240, 10), np.uint8)
+        frame[:self.at, 30:] = 20, 60, 200
+        return frame
+'''
+SEEN = "(() => { const c = document.querySelector('.play canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, at = (x, y) => [...d.slice(4 * (y * c.width + x), 4 * (y * c.width + x) + 3)].join(); return {size: [c.width, c.height], left: at(10, 20), column: Array.from({length: c.height}, (_, y) => at(45, y)), step: Number(/step (\\d+)/.exec(document.querySelector('.play-score').textContent)[1])}; })()"
+
+
+def test_frames_of_gymnasium_on_the_page(folder):
+    """Each one over the one before, in a server's page and in a site; then the module is gone, and the page has Python's words."""
+    python = test_gym.need()
+    tap.write(folder, "films.py", FILMED)
+    config = tap.write(folder, "films.ini", tap.TINY_SWEEP.replace("name = squared\nn = 1", "name = gym:films:Filmed"))
+    run("sweep", config, *python, "--store", folder / "s.db", "--name", "films", "--trials", 1, "-q", "--sweep.keep", "all", cwd=folder)
+    run("report", "films", "--store", folder / "s.db", "--site", folder / "site")
+    other, b = Server(folder / "s.db"), page()
+    live = other.origin + "/study/films/trial/0"
+    for address in (live, (folder / "site" / "index.html").as_uri() + "#/study/films/trial/0"):
+        look(address, "document.querySelector('.play button')")
+        b.click(".play button")
+        b.wait("Number(document.querySelector('.play canvas').dataset.frames) > 5", "frames of the environment")
+        seen = b.run(SEEN)
+        equal((seen["size"], seen["left"]), ([60, 40], "250,240,10"))
+        grown = sum(colour == "20,60,200" for colour in seen["column"])
+        equal(seen["column"], ["20,60,200"] * grown + ["250,240,10"] * (40 - grown))
+        assert grown == (seen["step"] - 1) % 40 + 1, seen  # an episode has 40 steps
+        clean()
+    (folder / "films.py").unlink()
+    look(live, "document.querySelector('.play button')").click(".play button")
+    said = "document.querySelector('.play-score').textContent"
+    b.wait(said + ".includes('films')", "the reason")
+    assert "gym:films:Filmed: no module 'films'" in b.run(said), b.run(said)
+    clean()
+    b.open("about:blank")
+    other.end()
 
 
 def test_any_web_server_shows_it(_):

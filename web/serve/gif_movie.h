@@ -1,4 +1,4 @@
-/* gif_movie.h - frames as an animated GIF in memory, by giflib. Only what differs from the frame before is written, with a
+/* gif_movie.h - frames as an animated GIF in memory, by giflib; without it at the build creating one fails. Only what differs from the frame before is written, with a
  * palette of its own: up to 256 colours, all of them where no two have the same upper 5 bits of each channel. */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* gif_movie.c - see gif_movie.h. */
-#include "sweep/cmd/policy/gif_movie.h"
+#include "web/serve/gif_movie.h"
 
+#ifdef TRAWL_GIF
 #include <gif_lib.h>
 
 #define PALETTE 256
@@ -206,3 +207,28 @@ void gif_movie_destroy(struct gif_movie *g)
     mem_free(g->row);
     mem_free(g);
 }
+#else
+enum status gif_movie_create(struct gif_movie **ret_gif, struct strbuf *out, int width, int height, int fps,
+                             struct error *err)
+{
+    (void)out, (void)width, (void)height, (void)fps;
+    *ret_gif = NULL;
+    return FAIL(err, ST_CONFIG, "this trawl was built without giflib; install libgif-dev and build it again");
+}
+
+enum status gif_movie_add(struct gif_movie *g, const uint32_t *pixels, struct error *err)
+{
+    (void)g, (void)pixels;
+    return FAIL(err, ST_CONFIG, "there is no GIF");
+}
+
+enum status gif_movie_finish(struct gif_movie *g, struct error *err)
+{
+    return gif_movie_add(g, NULL, err);
+}
+
+void gif_movie_destroy(struct gif_movie *g)
+{
+    (void)g;
+}
+#endif
