@@ -115,7 +115,7 @@ static void *bound_main(void *arg)
     if (last_fn != NULL)
         last_fn(last_ctx, what, sizeof what);
     term_emergency();
-    fprintf(stderr, "trawl: interrupted, and ended: the game has not come back for %lld s%s%s\n",
+    fprintf(term_err(), "trawl: interrupted, and ended: the game has not come back for %lld s%s%s\n",
             (long long)(waited_ms / 1000), what[0] != '\0' ? "; " : "", what);
     _exit(130);
 }

@@ -9,6 +9,12 @@
 
 static volatile bool active;
 static int lines_drawn, width_drawn;
+static FILE *own_err; /* NULL: stderr */
+
+FILE *term_err(void)
+{
+    return own_err != NULL ? own_err : stderr;
+}
 
 int term_width(int fd)
 {
@@ -23,7 +29,7 @@ static int term_height(void)
 {
     struct winsize ws;
 
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row >= 4)
+    if (ioctl(fileno(term_err()), TIOCGWINSZ, &ws) == 0 && ws.ws_row >= 4)
         return ws.ws_row;
     return 24;
 }
@@ -31,7 +37,7 @@ static int term_height(void)
 static void wipe(void)
 {
     if (lines_drawn > 0)
-        fprintf(stderr, "\x1b[%dA\r\x1b[J", lines_drawn);
+        fprintf(term_err(), "\x1b[%dA\r\x1b[J", lines_drawn);
     lines_drawn = 0;
 }
 
@@ -41,27 +47,33 @@ static void log_above(void *ctx, enum log_level level, const char *line)
 
     (void)ctx;
     wipe();
-    fprintf(stderr, "trawl: %s: %s\n", names[level], line);
+    fprintf(term_err(), "trawl: %s: %s\n", names[level], line);
+}
+
+void term_set_err(FILE *file)
+{
+    own_err = file;
+    log_set_sink(file != NULL || active ? log_above : NULL, NULL);
 }
 
 void term_print(const char *line)
 {
     if (active)
         wipe();
-    fprintf(stderr, "%s\n", line);
+    fprintf(term_err(), "%s\n", line);
 }
 
 bool term_begin(void)
 {
     const char *kind = getenv("TERM");
 
-    if (!isatty(STDERR_FILENO) || kind == NULL || strcmp(kind, "dumb") == 0)
+    if (!isatty(fileno(term_err())) || kind == NULL || strcmp(kind, "dumb") == 0)
         return false;
     active = true;
     lines_drawn = 0;
     log_set_sink(log_above, NULL);
-    fputs("\x1b[?25l", stderr);
-    fflush(stderr);
+    fputs("\x1b[?25l", term_err());
+    fflush(term_err());
     return true;
 }
 
@@ -87,7 +99,7 @@ void term_draw(const char *text)
 {
     char out[DRAW_MAX];
     size_t used = 0;
-    int width = term_width(STDERR_FILENO) - 1, lines = 0;
+    int width = term_width(fileno(term_err())) - 1, lines = 0;
 
     if (!active)
         return;
@@ -106,10 +118,10 @@ void term_draw(const char *text)
         lines++;
         text += n + (text[n] == '\n');
     }
-    fwrite(out, 1, used, stderr);
+    fwrite(out, 1, used, term_err());
     if (lines < lines_drawn)
-        fputs("\x1b[J", stderr);
-    fflush(stderr);
+        fputs("\x1b[J", term_err());
+    fflush(term_err());
     lines_drawn = lines;
 }
 
@@ -119,16 +131,16 @@ void term_end(void)
         return;
     active = false;
     lines_drawn = 0;
-    log_set_sink(NULL, NULL);
-    fputs("\x1b[?25h", stderr);
-    fflush(stderr);
+    log_set_sink(own_err != NULL ? log_above : NULL, NULL);
+    fputs("\x1b[?25h", term_err());
+    fflush(term_err());
 }
 
 void term_emergency(void)
 {
     static const char show[] = "\x1b[?25h\n";
 
-    if (active && write(STDERR_FILENO, show, sizeof show - 1) < 0)
+    if (active && write(fileno(term_err()), show, sizeof show - 1) < 0)
         return;
 }
 
@@ -163,7 +175,7 @@ void term_style_take(struct term_style *ret_style)
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
     *ret_style = (struct term_style){
-        .width = term_width(STDERR_FILENO),
+        .width = term_width(fileno(term_err())),
         .height = term_height(),
         .color = (no_color == NULL || no_color[0] == '\0') && term != NULL && strncmp(term, "vt", 2) != 0,
         .unicode = locale_is_utf8(),

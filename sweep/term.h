@@ -1,9 +1,11 @@
-/* term.h - a block of lines redrawn in place on stderr, sizes and colours of the terminal. State of the process; one
+/* term.h - a block of lines redrawn in place on the program's stderr, sizes and colours of the terminal. State of the process; one
  * thread draws. */
 #pragma once
 
 #include "base/base.h"
 
+FILE *term_err(void); /* where the program's own lines go: stderr, unless that is for games (game_output.h) */
+void term_set_err(FILE *file); /* and the log's; NULL: stderr again. Borrowed */
 int term_width(int fd); /* columns of the terminal fd; 80 when unknown */
 bool term_begin(void); /* false: stderr is no terminal that can redraw; log lines are then plain */
 void term_draw(const char *text); /* lines; cut to the terminal's width */

@@ -170,7 +170,7 @@ void node_slot_message(struct node_slot *slot, const cJSON *message, double now_
 
 void node_slot_died(struct node_slot *slot, enum slot_guilt guilt, const char *how, double now_s)
 {
-    char tail[WORKER_LOG_BYTES + 1], reason[ERROR_TEXT_MAX];
+    char tail[GAME_LOG_BYTES + 1], reason[ERROR_TEXT_MAX];
     const struct slot *lane = slot->lane;
 
     pthread_mutex_lock(&slot->job->lock);

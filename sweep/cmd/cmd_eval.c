@@ -3,6 +3,7 @@
 #include "study/setup/setup.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/cmd/policy/video.h"
+#include "sweep/game_output.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/session.h"
@@ -71,6 +72,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     TRY(load_config(e, checkpoint, err));
     TRY(video_check(&e->video, e->setup, err));
     fill_settings(e);
+    game_output_begin("eval");
     TRY(session_open(&e->session, e->setup, err));
     TRY(trainer_load_weights(e->session.trainer, checkpoint, err));
     signals_bound(NULL, NULL);
@@ -80,10 +82,12 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     if (r.unfinished > 0)
         log_warn("%lld of %lld episodes had not ended after %lld steps; --max-steps is the limit",
                  (long long)r.unfinished, (long long)r.episodes, (long long)r.max_steps);
+    game_output_end(false);
     if (e->json)
         cli_print_json(result_json(e, checkpoint, &r));
     else
         evaluate_print(e->setup->env, &r);
+    game_output_begin("eval");
     e->video.seed = e->settings.seed;
     e->video.greedy = e->settings.greedy;
     return video_make(checkpoint, &e->video, e->setup, err);
@@ -128,6 +132,7 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         rc = check_usage(&e, err);
     if (rc == ST_OK && !words.help)
         rc = run_eval(&e, words.v[0], err);
+    game_output_end(rc != ST_OK);
     session_close(&e.session);
     setup_destroy(e.setup);
     return rc;

@@ -4,6 +4,7 @@
 #include "study/view/checkpoint_label.h"
 #include "study/setup/setup.h"
 #include "study/view/study_view.h"
+#include "sweep/game_output.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/rerun/rerun_show.h"
 #include "sweep/rerun/rerun_store.h"
@@ -152,7 +153,9 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     if (r->output != NULL) /* not over the weights to compare with */
         TRY(check_output(r->output, OUTPUT_CHECKPOINT, (const char *const[]){r->checkpoint}, 1, err));
     warn_of_extended(r);
+    game_output_begin("rerun");
     rc = train_all(r, err);
+    game_output_end(rc != ST_OK);
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);
     if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) { /* what was trained is worth showing */

@@ -12,8 +12,10 @@
 #include "sweep/worker/start_parts.h"
 #include "sweep/cmd/train_program.h"
 #include "sweep/cmd/train_track.h"
+#include "sweep/game_output.h"
 #include "sweep/show/dashboard.h"
 #include "sweep/signals.h"
+#include "sweep/term.h"
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/session.h"
 
@@ -245,7 +247,7 @@ static enum status gather_hosts(struct train_cmd *t, struct error *err)
     TRY(trainer_check(t->setup->env, t->setup->env_settings, &t->setup->policy, &t->setup->train,
                       err)); /* before the wait */
     TRY(train_hosts_listen(&t->hosts, (size_t)t->n_hosts, t->listen, program_text, err));
-    fprintf(stderr, "waiting for %lld other host%s; run there:\n  trawl join %s\n", (long long)t->n_hosts - 1,
+    fprintf(term_err(), "waiting for %lld other host%s; run there:\n  trawl join %s\n", (long long)t->n_hosts - 1,
             t->n_hosts > 2 ? "s" : "", train_hosts_where(t->hosts));
     t->session.by_hand = true;
     return session_gather(&t->session, t->hosts, devices, stop_waiting, NULL, err);
@@ -281,6 +283,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         signals_catch();
         TRY(gather_hosts(t, err));
     }
+    game_output_begin("train");
     TRY(session_open(&t->session, t->setup, err));
     start_parts_session(&t->start, &t->session);
     if (t->resume != NULL) {
@@ -308,6 +311,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (rc == ST_OK && !t->result.stopped)
         rc = evaluate_policy(t, err);
     report_end(t, rc, err);
+    game_output_end(rc != ST_OK);
     if (rc != ST_OK)
         return rc;
     if (t->json)
@@ -496,6 +500,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     if (rc == ST_DEVICE && (t.last != NULL || train_hosts_lost(t.hosts)))
         lost_text(&t, err);
 out:
+    game_output_end(rc != ST_OK);
     curve_log_close(t.curves);
     session_close(&t.session);
     train_hosts_close(t.hosts);

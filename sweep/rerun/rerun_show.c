@@ -11,6 +11,7 @@
 #include "sweep/cli.h"
 #include "study/findings/seed_stats.h"
 #include "sweep/rerun/rerun_train.h"
+#include "sweep/term.h"
 
 /* ---- one run with the stored seed ---- */
 
@@ -312,7 +313,7 @@ void rerun_print_progress(const struct rerun *r)
     char cost[32];
 
     if (!r->quiet && r->n_seeds > 0)
-        fprintf(stderr, "%zu/%lld  seed %lld  %s %.6g  cost %s\n", r->n, (long long)r->n_seeds, (long long)a->seed,
+        fprintf(term_err(), "%zu/%lld  seed %lld  %s %.6g  cost %s\n", r->n, (long long)r->n_seeds, (long long)a->seed,
                 r->study.metric, a->score, study_cost_text(r->cost_kind, rerun_cost(r, a), cost));
 }
 

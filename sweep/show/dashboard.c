@@ -19,7 +19,7 @@ void dashboard_begin(struct dashboard *d, const char *title, const char *device,
     d->max_seconds = train->max_seconds;
     d->tty = term_begin();
     if (!d->tty)
-        fprintf(stderr, "training %s on %s\n", title, d->device);
+        fprintf(term_err(), "training %s on %s\n", title, d->device);
 }
 
 /* Of the whole run, by whichever limit comes first. */
@@ -55,7 +55,7 @@ static void report_line(const struct dashboard *d, const struct train_metrics *m
     char steps[NUM_TEXT_MAX], rate[NUM_TEXT_MAX], v[6][NUM_TEXT_MAX], left[32];
     double f = fraction_done(d, m);
 
-    fprintf(stderr, "%3.0f%%  %s steps  %s/s  score %s  perf %s  policy %s  value %s  entropy %s  kl %s  left %s\n",
+    fprintf(term_err(), "%3.0f%%  %s steps  %s/s  score %s  perf %s  policy %s  value %s  entropy %s  kl %s  left %s\n",
             100 * f, num_format_short((double)m->env_steps, steps), num_format_short(m->steps_per_s, rate),
             show(m->score, v[0]), show(m->perf, v[1]), show(m->policy_loss, v[2]), show(m->value_loss, v[3]),
             show(m->entropy, v[4]), show(m->approx_kl, v[5]), format_seconds(seconds_left(m, f), left));

@@ -22,8 +22,6 @@
 #define SEND_PATIENCE_MS 2000 /* how long one may take no messages; its socket holds those of many trials */
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
 #define COMMAND_PATIENCE_S 10 /* the same for a command that connects to one elsewhere */
-#define CHATTER_LINES 20 /* that its games print are shown */
-#define LAST_LINES 10 /* the same of one that died, <= CHATTER_LINES */
 #define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
 static cJSON *open_message(const struct worker *w, const char *config_text)
@@ -55,12 +53,28 @@ static void close_log(struct worker *w)
     w->log_fd = -1;
 }
 
+/* To our stderr. */
+static void show_line(void *ctx, const char *line, bool left_out)
+{
+    const struct worker *w = ctx;
+    char named[GAME_LOG_BYTES + 256];
+
+    if (w->spec.place == PLACE_HERE)
+        snprintf(named, sizeof named, "%s", line);
+    else
+        snprintf(named, sizeof named, "%s%s%s%s: %s", w->spec.label, w->host[0] != '\0' ? " (" : "", w->host,
+                 w->host[0] != '\0' ? ")" : "", line);
+    if (left_out)
+        log_debug("%s", named);
+    else
+        term_print(named);
+}
+
 enum status worker_spawn(struct worker *w, struct error *err)
 {
     char variable[GUARD_MARK_MAX];
 
-    w->log_n = w->log_shown = 0;
-    w->n_chatter = 0;
+    w->log = (struct game_log){.who = w->spec.label, .show = show_line, .ctx = w};
     w->garbled = w->lost = w->killed = w->outside = w->greeted = w->leaving = w->released = false;
     w->why[0] = w->host[0] = '\0';
     w->culprit = NULL;
@@ -81,7 +95,7 @@ enum status worker_take_greeting(struct worker *w, const cJSON *message, struct 
 
     TRY(greeting_read(message, &greeting, err));
     snprintf(w->host, sizeof w->host, "%s", greeting.host);
-    w->greeted = true;
+    w->greeted = w->log.counts = true;
     w->started_s = clock_mono_s(); /* from now on it opens its device */
     return ST_OK;
 }
@@ -174,7 +188,7 @@ static char *last_line(char *text)
 static void explain_signal(const struct worker *w, int number, char *ret_how, size_t size)
 {
     static const char uncaught[] = "terminate called ";
-    char tail[WORKER_LOG_BYTES + 1], *said = NULL;
+    char tail[GAME_LOG_BYTES + 1], *said = NULL;
 
     if (worker_log_tail(w, tail) == NULL)
         tail[0] = '\0';
@@ -201,7 +215,7 @@ static void explain_signal(const struct worker *w, int number, char *ret_how, si
 /* How a worker ended by itself; a game's own last line explains more than an exit code. */
 static void explain_exit(const struct worker *w, int code, char *ret_how, size_t size)
 {
-    char tail[WORKER_LOG_BYTES + 1];
+    char tail[GAME_LOG_BYTES + 1];
     const char *last = worker_log_tail(w, tail) != NULL ? last_line(tail) : tail;
 
     if (strncmp(last, "trawl: ", 7) == 0 && word_ends_in(last, ENV_LIBRARY_EXITED))
@@ -260,60 +274,6 @@ static void explain_end(struct worker *w, bool reaped, int state, char *ret_how,
         snprintf(ret_how, size, "it is gone");
 }
 
-/* To our stderr: the program's own lines, and the first of others: games may print at each step. */
-static void show_line(struct worker *w, const char *line)
-{
-    bool own = strncmp(line, "trawl: ", 7) == 0;
-    char named[WORKER_LOG_BYTES + 256];
-
-    if (w->spec.place == PLACE_HERE)
-        snprintf(named, sizeof named, "%s", line);
-    else
-        snprintf(named, sizeof named, "%s%s%s%s: %s", w->spec.label, w->host[0] != '\0' ? " (" : "", w->host,
-                 w->host[0] != '\0' ? ")" : "", line);
-    w->n_chatter += w->greeted && !own;
-    if (own || w->n_chatter <= CHATTER_LINES) {
-        term_print(named);
-        return;
-    }
-    if (w->n_chatter == CHATTER_LINES + 1)
-        log_info("%s: its games have printed %d lines; further ones are left out, except the last if it dies "
-                 "(TRAWL_DEBUG=1 shows all)",
-                 w->spec.label, CHATTER_LINES);
-    log_debug("%s", named);
-}
-
-/* Passes whole lines on. */
-static void show_log(struct worker *w, bool all)
-{
-    for (;;) {
-        char line[WORKER_LOG_BYTES + 1];
-        const char *from = w->log + w->log_shown, *end = memchr(from, '\n', w->log_n - w->log_shown);
-        size_t n = end != NULL ? (size_t)(end - from) : w->log_n - w->log_shown;
-        if (end == NULL && (!all || n == 0))
-            return;
-        memcpy(line, from, n);
-        line[n] = '\0';
-        show_line(w, line);
-        w->log_shown += n + (end != NULL);
-    }
-}
-
-/* The end of the log of a worker that died, where lines of it were left out. */
-static void show_last_lines(struct worker *w)
-{
-    size_t from = w->log_n;
-
-    if (w->n_chatter <= CHATTER_LINES)
-        return;
-    for (int ends = 0; from > 0; from--)
-        if (w->log[from - 1] == '\n' && ends++ == LAST_LINES)
-            break;
-    w->n_chatter = 0;
-    w->log_shown = from;
-    show_log(w, true);
-}
-
 /* Of one here that has closed its socket and does not end: is it still our program? */
 static void explain_life(struct worker *w)
 {
@@ -347,7 +307,7 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
         guard_sweep_marked(w->mark);
     worker_read_log(w);
     if (!ended_well)
-        show_last_lines(w);
+        game_log_show_last(&w->log);
     w->cut = false;
     if (w->spec.place != PLACE_HERE && got == w->pid)
         explain_remote_end(w, state, ret_how, size);
@@ -358,21 +318,6 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
     proto_destroy(&w->proto);
     close_log(w);
     return true;
-}
-
-/* Frees n bytes of the log by dropping the oldest lines. */
-static void make_room(struct worker *w, size_t n)
-{
-    if (w->log_n + n <= sizeof w->log)
-        return;
-    show_log(w, true);
-    size_t drop = w->log_n + n - sizeof w->log;
-    const char *end = memchr(w->log + drop, '\n', w->log_n - drop);
-    if (end != NULL)
-        drop = (size_t)(end - w->log) + 1;
-    memmove(w->log, w->log + drop, w->log_n - drop);
-    w->log_n -= drop;
-    w->log_shown = w->log_n;
 }
 
 void worker_read_log(struct worker *w)
@@ -390,21 +335,18 @@ void worker_read_log(struct worker *w)
             close_log(w);
             break;
         }
-        make_room(w, (size_t)got);
-        memcpy(w->log + w->log_n, buf, (size_t)got);
-        w->log_n += (size_t)got;
+        game_log_add(&w->log, buf, (size_t)got);
         taken += (size_t)got;
-        show_log(w, false);
     }
     if (w->log_fd < 0)
-        show_log(w, true);
+        game_log_end(&w->log);
 }
 
-const char *worker_log_tail(const struct worker *w, char buf[WORKER_LOG_BYTES + 1])
+const char *worker_log_tail(const struct worker *w, char buf[GAME_LOG_BYTES + 1])
 {
-    size_t n = w->log_n;
+    size_t n = w->log.n;
 
-    memcpy(buf, w->log, n);
+    memcpy(buf, w->log.text, n);
     while (n > 0 && buf[n - 1] == '\n')
         n--;
     buf[n] = '\0';

@@ -6,6 +6,7 @@
 
 #include "base/text/json.h"
 #include "study/setup/sweep_settings.h"
+#include "sweep/game_log.h"
 #include "sweep/launch/device_spec.h"
 #include "sweep/supervise/health.h"
 #include "sweep/launch/proto.h"
@@ -21,8 +22,6 @@ enum worker_state {
     WORKER_READY,
     WORKER_DYING, /* its socket is closed or it was killed; not yet reaped */
 };
-
-#define WORKER_LOG_BYTES 4096
 
 struct remote_host { /* of remote workers */
     char name[80];
@@ -48,13 +47,10 @@ struct worker {
     int64_t threads; /* of each lane */
     char vector_units[64];
     char meets[320]; /* where other hosts join its trainings; "": nowhere */
-    char log[WORKER_LOG_BYTES]; /* the end of its stderr, whole lines but for the first */
-    size_t log_n;
+    struct game_log log; /* of its stderr */
     int log_fd; /* its stderr; -1: closed */
     size_t talks_at, logs_at; /* of its socket and log among the descriptors of the last poll; SIZE_MAX: not there */
     bool talks, ends; /* in this round: there may be messages; it is reaped if it can be */
-    size_t log_shown; /* bytes of log that were logged */
-    int64_t n_chatter; /* lines that its games printed */
     double started_s, heard_s, dying_s; /* by the monotonic clock */
     double busy_s; /* when it last had a trial, or began */
     double pinged_s;
@@ -89,7 +85,7 @@ enum status worker_try_send(struct worker *worker, cJSON *message, struct error 
 bool worker_try_reap(struct worker *worker, char *ret_how, size_t size);
 void worker_read_log(struct worker *worker); /* reads what is there, without waiting */
 /* The last lines of its log, as text that may go into JSON; NULL: none. */
-const char *worker_log_tail(const struct worker *worker, char buf[WORKER_LOG_BYTES + 1]);
+const char *worker_log_tail(const struct worker *worker, char buf[GAME_LOG_BYTES + 1]);
 int worker_n_runs(const struct worker *worker); /* its trials */
 bool worker_takes_trials(const struct worker *worker); /* its device is open, and it is not about to end */
 void workers_stop(struct worker *workers, size_t n); /* asks, waits briefly, kills; all at once */

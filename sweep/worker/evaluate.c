@@ -4,6 +4,7 @@
 
 #include "base/text/duration.h"
 #include "sweep/signals.h"
+#include "sweep/term.h"
 #include "trainer/trainer.h"
 
 #define SHOW_S 2.0 /* between lines, and before the first */
@@ -21,7 +22,7 @@ static bool on_progress(void *ctx, const struct eval_progress *p)
 
     if (!e->quiet && now_s - e->shown_s >= SHOW_S) {
         e->shown_s = now_s;
-        fprintf(stderr, "evaluating: %lld of %lld episodes have ended, step %lld of at most %lld\n",
+        fprintf(term_err(), "evaluating: %lld of %lld episodes have ended, step %lld of at most %lld\n",
                 (long long)p->finished, (long long)p->episodes, (long long)p->steps, (long long)p->max_steps);
     }
     return !signals_stop();

@@ -12,6 +12,7 @@
 #include "sweep/cmd/env/env_side.h"
 #include "sweep/cmd/env/env_commands.h"
 #include "sweep/program/guard.h"
+#include "sweep/game_output.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -53,11 +54,11 @@ static bool fault(const char *fmt, ...)
 {
     va_list args;
 
-    printf("FAULT  ");
+    fprintf(game_output_result(), "FAULT  ");
     va_start(args, fmt);
-    vprintf(fmt, args);
+    vfprintf(game_output_result(), fmt, args);
     va_end(args);
-    printf("\n");
+    fprintf(game_output_result(), "\n");
     return false;
 }
 
@@ -88,21 +89,25 @@ static bool check_random(struct check *c)
     if (ok && !isfinite(log.score))
         ok = fault("the score of an episode that ended is no finite number");
     if (ok && fabsf(largest.value) > LARGE_OBS)
-        printf("note   number %zu of an observation is %g, the largest of all; a network learns best from about [-1, "
-               "1]: scale it in the game, or set policy.norm_obs = true\n",
-               largest.number, (double)largest.value);
+        fprintf(game_output_result(),
+                "note   number %zu of an observation is %g, the largest of all; a network learns best from about [-1, "
+                "1]: scale it in the game, or set policy.norm_obs = true\n",
+                largest.number, (double)largest.value);
     if (ok && fabsf(largest.reward) > LARGE_REWARD)
-        printf("note   a reward is %g, the largest of all; a network learns best from about [-1, 1]: scale it in the "
-               "game, or set train.scale_reward = true\n",
-               (double)largest.reward);
+        fprintf(game_output_result(),
+                "note   a reward is %g, the largest of all; a network learns best from about [-1, 1]: scale it in the "
+                "game, or set train.scale_reward = true\n",
+                (double)largest.reward);
     if (ok && log.episodes <= 0)
-        printf("ok     %lld random steps of %d instances; no episode ended within them, and score and perf are not "
-               "checked: a larger %s checks longer\n",
-               (long long)t, CHECK_ENVS, t < c->steps ? "--seconds" : "--steps");
+        fprintf(game_output_result(),
+                "ok     %lld random steps of %d instances; no episode ended within them, and score and perf are not "
+                "checked: a larger %s checks longer\n",
+                (long long)t, CHECK_ENVS, t < c->steps ? "--seconds" : "--steps");
     else if (ok)
-        printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %s\n",
-               (long long)t, CHECK_ENVS, log.episodes, log.ep_length / log.episodes, log.score / log.episodes,
-               isnan(perf) ? "unknown" : num_format_short(perf, text));
+        fprintf(game_output_result(),
+                "ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %s\n",
+                (long long)t, CHECK_ENVS, log.episodes, log.ep_length / log.episodes, log.score / log.episodes,
+                isnan(perf) ? "unknown" : num_format_short(perf, text));
     env_side_close(&s);
     return ok;
 }
@@ -135,9 +140,9 @@ static bool check_wild(struct check *c)
         ok = env_side_sane(&s, t, &largest);
     }
     if (ok)
-        printf("ok     %lld steps of %s\n", (long long)t,
-               beyond ? "held first and last choices, and of choices that do not exist"
-                      : "held first and last choices");
+        fprintf(game_output_result(), "ok     %lld steps of %s\n", (long long)t,
+                beyond ? "held first and last choices, and of choices that do not exist"
+                       : "held first and last choices");
     env_side_close(&s);
     return ok;
 }
@@ -172,7 +177,7 @@ static bool check_same(struct check *c, const char *what, const char *wrong, siz
     if (ok && differs != NULL)
         ok = fault("%s: %s differ after %lld steps; %s", what, differs, (long long)t, wrong);
     else if (ok)
-        printf("ok     %s\n", what);
+        fprintf(game_output_result(), "ok     %s\n", what);
     env_side_close(&a);
     env_side_close(&b);
     pool_destroy(pool);
@@ -188,7 +193,8 @@ static bool check_saved(struct check *c)
 
     if (!ok || (c->def->open != NULL && c->def->saved_bytes == NULL)) {
         if (ok)
-            printf("note   its state cannot be saved: a training that resumes plays new episodes\n");
+            fprintf(game_output_result(),
+                    "note   its state cannot be saved: a training that resumes plays new episodes\n");
         env_side_close(&a);
         env_side_close(&b);
         return ok;
@@ -217,7 +223,7 @@ static bool check_saved(struct check *c)
         ok = fault("a saved state that is loaded plays on differently: %s differ; is there memory outside the state?",
                    differs);
     else
-        printf("ok     a state that is saved and loaded continues the same game\n");
+        fprintf(game_output_result(), "ok     a state that is saved and loaded continues the same game\n");
     env_side_close(&a);
     env_side_close(&b);
     return ok;
@@ -247,8 +253,8 @@ static bool check_speed(struct check *c)
         failed = env_side_failed(&s, t);
     }
     if (!failed)
-        printf("speed  %.3g steps/s on one core (%zu agents, random actions, stepping alone)\n", (double)steps / spent,
-               s.n_agents);
+        fprintf(game_output_result(), "speed  %.3g steps/s on one core (%zu agents, random actions, stepping alone)\n",
+                (double)steps / spent, s.n_agents);
     env_side_close(&s);
     return !failed;
 }
@@ -261,7 +267,8 @@ static void run_checks(struct check *c)
         !check_same(c, "the same seed and actions give the same game",
                     "is there randomness that is not state->rng (in Python np_random), or a clock?", CHECK_ENVS, 1);
     if (gym_shares_stream(c->def, c->settings))
-        printf("note   its instances draw from one random stream: another number of them plays other games\n");
+        fprintf(game_output_result(),
+                "note   its instances draw from one random stream: another number of them plays other games\n");
     else
         c->n_faults += !check_same(c, "more instances and threads change nothing", "do instances share memory?",
                                    2 * CHECK_ENVS + 3, 3);
@@ -291,14 +298,14 @@ static enum status check_here(struct check *c, const char *game, struct error *e
     TRY(env_open(game, &c->def, err));
     TRY(fill_settings(c, err));
     TRY(env_def_check(c->def, c->settings, 1, &shape, err));
-    printf("game   %s: %d observations, %d %s, actions", c->def->name, shape.obs_size, shape.n_agents,
-           shape.n_agents == 1 ? "agent" : "agents");
+    fprintf(game_output_result(), "game   %s: %d observations, %d %s, actions", c->def->name, shape.obs_size,
+            shape.n_agents, shape.n_agents == 1 ? "agent" : "agents");
     for (int h = 0; h < shape.n_heads; h++)
         if (shape.head_sizes[h] > 0)
-            printf(" %d", shape.head_sizes[h]);
+            fprintf(game_output_result(), " %d", shape.head_sizes[h]);
         else
-            printf(" %g..%g", (double)shape.low[h], (double)shape.high[h]);
-    printf("\n");
+            fprintf(game_output_result(), " %g..%g", (double)shape.low[h], (double)shape.high[h]);
+    fprintf(game_output_result(), "\n");
     run_checks(c);
     mem_free(c->settings);
     return c->n_faults == 0 ? ST_OK
@@ -340,7 +347,7 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
     bool inherited = guard_has_children();
     enum status rc;
 
-    fflush(stdout);
+    game_output_begin("env check");
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what the game starts: nothing of it stays */
     pid_t pid = fork();
     if (pid < 0)
@@ -355,6 +362,7 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
         _exit(rc == ST_OK ? EXIT_DONE : EXIT_REPORTED + status_exit_code(rc));
     }
     rc = wait_for(pid, c, game, err);
+    game_output_end(rc != ST_OK);
     if (!inherited)
         guard_sweep_up();
     return rc;

@@ -5,6 +5,7 @@
 #include "envs/plugin/library.h"
 #include "kernels/kernels.h"
 #include "sweep/cmd/env/env_side.h"
+#include "sweep/game_output.h"
 
 #define PLAYED_ENVS 999 /* more than a block has, and no multiple of one; */
 #define PLAYED_AGENTS 30000 /* fewer, where they have many agents */
@@ -188,8 +189,8 @@ static enum status time_steps(struct kern *kern, const struct env_def *def, cons
         kern_env_step(kern, s.env, &s.io);
     THEN(rc, kern_sync(kern, err));
     if (rc == ST_OK)
-        printf("speed  %.3g steps/s on %s (%zu agents, one action held, stepping alone)\n",
-               (double)s.n_agents * SPEED_STEPS / (clock_mono_s() - begun), kern_device_name(kern), s.n_agents);
+        fprintf(game_output_result(), "speed  %.3g steps/s on %s (%zu agents, one action held, stepping alone)\n",
+                (double)s.n_agents * SPEED_STEPS / (clock_mono_s() - begun), kern_device_name(kern), s.n_agents);
     side_close(&s);
     env_side_close(&host);
     return rc;
@@ -220,7 +221,7 @@ bool env_check_gpu(const struct env_def *def, const void *settings, int64_t step
         return true;
     if (!kern_cuda_available(reason, sizeof reason)) {
         if (env_library_device(def) != NULL)
-            printf("note   its GPU code was not played: %s\n", reason);
+            fprintf(game_output_result(), "note   its GPU code was not played: %s\n", reason);
         return true;
     }
     enum status rc = env_def_check(def, settings, 1, &shape, &err);
@@ -234,18 +235,20 @@ bool env_check_gpu(const struct env_def *def, const void *settings, int64_t step
         rc = FAIL(&err, ST_NOMEM, "no batch of %zu instances", n);
     THEN(rc, play_both(&s, &host, steps, seconds, &rng, &t, &differs, &err));
     if (rc != ST_OK)
-        printf("FAULT  on the GPU: %s\n", err.text);
+        fprintf(game_output_result(), "FAULT  on the GPU: %s\n", err.text);
     else if (differs != NULL)
-        printf(
+        fprintf(
+            game_output_result(),
             "FAULT  the GPU plays another game: %s differ after %lld steps; is there arithmetic other than + - * / and "
             "sqrt (env_math.h has sine and cosine)?\n",
             differs, (long long)t);
     else
-        printf("ok     %lld steps of %zu instances on the GPU: the same bytes as on the host\n", (long long)t, n);
+        fprintf(game_output_result(), "ok     %lld steps of %zu instances on the GPU: the same bytes as on the host\n",
+                (long long)t, n);
     side_close(&s);
     env_side_close(&host);
     if (rc == ST_OK && differs == NULL && (rc = time_steps(kern, def, settings, &rng, &err)) != ST_OK)
-        printf("FAULT  on the GPU: %s\n", err.text);
+        fprintf(game_output_result(), "FAULT  on the GPU: %s\n", err.text);
     kern_close(kern);
     return rc == ST_OK && differs == NULL;
 }

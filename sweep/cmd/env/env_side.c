@@ -1,5 +1,6 @@
 /* env_side.c - batches for `trawl env check`. */
 #include "sweep/cmd/env/env_side.h"
+#include "sweep/game_output.h"
 
 #define GUARD_BYTES 64
 #define GUARD 0xa5
@@ -36,7 +37,7 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
     *s = (struct env_side){0};
     if (env_def_check(def, settings, n_envs, &s->shape, &err) != ST_OK ||
         env_batch_create(&s->batch, def, settings, n_envs, rng_seed(seed), &err) != ST_OK) {
-        printf("FAULT  %s\n", err.text);
+        fprintf(game_output_result(), "FAULT  %s\n", err.text);
         return false;
     }
     rows = s->n_agents = n_envs * (size_t)s->shape.n_agents;
@@ -177,7 +178,7 @@ bool env_side_failed(const struct env_side *s, int64_t t)
 
     if (env_batch_failed(s->batch, &err) == ST_OK)
         return false;
-    printf("FAULT  step %lld: %s\n", (long long)t, err.text);
+    fprintf(game_output_result(), "FAULT  step %lld: %s\n", (long long)t, err.text);
     return true;
 }
 
@@ -211,7 +212,7 @@ bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *larg
     }
     if (wrong == NULL)
         return true;
-    printf("FAULT  step %lld, agent %zu: %s\n", (long long)t, at, wrong);
+    fprintf(game_output_result(), "FAULT  step %lld, agent %zu: %s\n", (long long)t, at, wrong);
     return false;
 }
 

@@ -2,6 +2,7 @@
 #include "study/setup/setup.h"
 #include "store/store.h"
 #include "study/version.h"
+#include "sweep/game_output.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/long_wait.h"
 #include "sweep/launch/device_spec.h"
@@ -266,8 +267,11 @@ enum status cmd_join(int argc, char **argv, struct error *err)
 
     if (rc == ST_OK && !words.help && (c.store != NULL) == (words.n > 0))
         rc = FAIL(err, ST_USAGE, "join: give the HOST:PORT/SECRET that the first host prints, or --store");
-    if (rc == ST_OK && !words.help)
+    if (rc == ST_OK && !words.help) {
+        game_output_begin("join");
         rc = c.store != NULL ? serve_nodes(&c, err) : run(&c, words.v[0], err);
+        game_output_end(rc != ST_OK);
+    }
     session_close(&c.session);
     train_hosts_close(c.hosts);
     return rc;

@@ -8,6 +8,7 @@
 #include "study/setup/setup.h"
 #include "sweep/cmd/policy/movie.h"
 #include "sweep/cmd/policy/raster.h"
+#include "sweep/term.h"
 
 struct video {
     const struct video_settings *set;
@@ -74,13 +75,13 @@ static enum status play(struct video *v, struct error *err)
     }
     TRY(movie_finish(v->movie, err));
     if (alone)
-        fprintf(stderr, "wrote %s: %lld steps, %lld of which ended episodes of its agents\n", v->set->path,
+        fprintf(term_err(), "wrote %s: %lld steps, %lld of which ended episodes of its agents\n", v->set->path,
                 (long long)i, (long long)(shape.n_agents - left));
     else if (left == 0)
-        fprintf(stderr, "wrote %s: an episode of %lld steps, score %g\n", v->set->path, (long long)i, frame.score);
+        fprintf(term_err(), "wrote %s: an episode of %lld steps, score %g\n", v->set->path, (long long)i, frame.score);
     else
-        fprintf(stderr, "wrote %s: %lld steps of an episode that continues; --video-steps shows more\n", v->set->path,
-                (long long)i);
+        fprintf(term_err(), "wrote %s: %lld steps of an episode that continues; --video-steps shows more\n",
+                v->set->path, (long long)i);
     return ST_OK;
 }
 

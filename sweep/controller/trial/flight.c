@@ -393,7 +393,7 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum slot_guilt g
                         struct error *err)
 {
     struct worker *w = f->slot->worker;
-    char tail[WORKER_LOG_BYTES + 1];
+    char tail[GAME_LOG_BYTES + 1];
     enum status rc;
 
     if (w->spec.place == PLACE_HERE && env_library_has_changed(f->ss->view.setup->env))

@@ -557,6 +557,38 @@ def test_what_a_game_prints_does_not_bury_the_sweep(folder):
     assert "its games have printed 20 lines" in err and "3000 of the game" in json.dumps(show(folder / "s.db")), err
 
 
+def test_what_a_game_prints_does_not_bury_a_command(folder):
+    """Nor is it in the result on stdout. The last lines are shown where the command fails, whatever ended it."""
+    library = new_game(folder, "loud", ("state->apple_y++;", """state->apple_y++;
+    {
+        static int n;
+        printf("line %d of the game\\n", ++n);
+        if (n == 3000 && getenv("LAST") != NULL)
+            strcmp(getenv("LAST"), "exit") == 0 ? exit(0) : __builtin_abort();
+    }"""), build=False)
+    write(folder, "loud.h", "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + (folder / "loud.h").read_text())
+    run("env", "build", "loud.h", cwd=folder)
+    train = ["train", library, "--train.total_timesteps", "6k", "--train.device", "cpu", "--train.threads", 1]
+
+    def printed(*args, **more):
+        out, err = run(*args, cwd=folder, **more)
+        assert "of the game" not in out, out
+        return out, err, [int(line.split()[1]) for line in err.splitlines() if line.endswith(" of the game")]
+
+    for args, who in ((train + ["--json", "-o", "a.ckpt"], "train"), (["eval", "a.ckpt", "--json"], "eval"), (["env", "check", library], "env check")):
+        out, err, lines = printed(*args)
+        equal(lines, [*range(1, 21)])
+        assert "trawl: info: %s: its games have printed 20 lines" % who in err, err
+        assert "ok     " in out if who == "env check" else "score" in json.loads(out), out
+        assert who != "train" or re.search(r"\d+%  .*steps", err), err
+        for last, code in (("abort", -6 if who != "env check" else 1), ("exit", 1)):
+            err, lines = printed(*args, code=code, env={**os.environ, "LAST": last})[1:]
+            equal(lines, [*range(1, 21), *range(2991 + (last == "exit"), 3001)])  # of 10 lines one may be the program's
+            equal(err.count("the game ended the process by exit()"), last == "exit")
+    said = "".join(run(*train, "--json", cwd=folder, env={**os.environ, "TRAWL_DEBUG": "1"}))
+    assert "line 3000 of the game" in said and "its games have printed" not in said
+
+
 def test_a_crash_costs_its_trial(folder):
     """A game of width 9 crashes after some steps, one of width 11 hangs; the others end, and so does the sweep."""
     write(folder, "apples.log", "")
