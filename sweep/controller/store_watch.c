@@ -103,10 +103,27 @@ void scheduler_disk_is_back(struct scheduler *s)
 
 /* ---- a store that is gone ---- */
 
-enum status store_watch_round(struct scheduler *s, struct error *err)
+/* A store that is gone is in s->lost; a failure is another controller's lock. */
+static enum status look(struct scheduler *s, struct error *err)
 {
     bool again;
+    enum status rc = store_place_check(s->store, &again, &s->lost);
 
+    if (rc == ST_OK && again) {
+        log_warn("%s: its lock file was removed; the store is locked again, continuing", store_path(s->store));
+        event_ring_add(&s->workers.events, "the store's lock file was removed; locked again");
+    }
+    if (rc != ST_BUSY)
+        return ST_OK;
+    store_let_go(s->store);
+    return FAIL(err, rc, "%snow %s",
+                store_is_address(store_path(s->store)) ? "the connection to the database was lost, and "
+                                                       : "the lock file of the store was removed, and ",
+                s->lost.text);
+}
+
+enum status store_watch_round(struct scheduler *s, struct error *err)
+{
     if (s->store == NULL || s->lost.status != ST_OK)
         return ST_OK;
     if (!store_sqlite_warned() && s->now_s - s->looked_s < LOOK_S)
@@ -117,19 +134,8 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
                  store_path(s->store), store_network_fs(store_path(s->store)));
     s->looked_s = s->now_s;
     store_fold(s->store); /* what the uploaders have written */
-    enum status rc = store_place_check(s->store, &again, &s->lost);
-    if (rc == ST_OK && again) {
-        log_warn("%s: its lock file was removed; the store is locked again, continuing", store_path(s->store));
-        event_ring_add(&s->workers.events, "the store's lock file was removed; locked again");
-    }
-    if (rc == ST_BUSY) {
-        store_let_go(s->store);
-        return FAIL(err, rc, "%snow %s",
-                    store_is_address(store_path(s->store)) ? "the connection to the database was lost, and "
-                                                           : "the lock file of the store was removed, and ",
-                    s->lost.text);
-    }
-    if (rc != ST_OK) {
+    TRY(look(s, err));
+    if (s->lost.status != ST_OK) {
         log_error("%s; this ends the controller, running trials save their state first", s->lost.text);
         event_ring_add(&s->workers.events, "the store is gone: %.150s", s->lost.text);
         scheduler_stop(s);
@@ -142,6 +148,8 @@ enum status store_watch_end(struct scheduler *s, enum status rc, struct error *e
     struct error why = {0};
     char *path = NULL;
 
+    if (rc == ST_OK && s->store != NULL && s->lost.status == ST_OK)
+        TRY(look(s, err)); /* the last results are younger than the last look */
     if (s->lost.status == ST_OK || s->lost.status == ST_BUSY)
         return rc;
     error_clear(err);

@@ -106,6 +106,20 @@ def test_the_log_alone_is_removed(folder):
     ends_with_rescue(sweep, folder)
 
 
+def test_removed_just_before_the_end(folder):
+    """Between the last look and the end: such a sweep ended with exit code 0 and no store."""
+    store = folder / "s.db"
+    sweep = start("sweep", write(folder, "a.ini", tap.gated(folder)), "--store", store, "--name", "a", "--trials", 1, "--json")
+    wait_for(lambda: store.exists() and [t["state"] for t in trials_now(store, "a")] == ["running"], sweep)
+    for name in ("s.db", "s.db-wal", "s.db-shm"):
+        (folder / name).unlink()
+    tap.open_gate(folder)
+    lines = errors(end(sweep, code=1)[1])
+    assert "was removed or moved while the store was in use" in lines[-1], lines
+    rescue = re.search(r"every result is in (\S+trawl-rescue-\S+\.db)", lines[-1]).group(1)
+    equal(len(show(rescue, "a")["trials"]), 1)
+
+
 def test_a_lock_file_that_was_removed_is_taken_again(folder):
     store = folder / "s.db"
     sweep = begin(folder, store)
