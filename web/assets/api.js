@@ -27,7 +27,7 @@ async function request(path, options) {
     response = await fetch(path, options);
   } catch (problem) {
     if (problem.name === 'AbortError') throw problem;
-    throw new ApiError(0, 'The server does not answer.', 'Is trawl serve still running? This page comes back by itself.');
+    throw new ApiError(0, 'The server does not answer.', 'Is trawl serve still running? This page reconnects when it answers.');
   }
   if (!response.ok) throw await failed(response);
   return response;

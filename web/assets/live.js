@@ -38,7 +38,7 @@ function summary() {
 function bannerParts() {
   const problem = follower?.problem;
   if (status.state === 'login') return ['The server asks for its token. ', h('a', {href: loginUrl()}, 'Give it'), '; this page stays as it is until then.'];
-  if (status.store) return [`${status.store}. These pages show what was read before; they continue by themselves when it is back.`];
+  if (status.store) return [`${status.store}. These pages show what was read before; they update again when it is back.`];
   if (problem?.status === 404) return [`${problem.message}. This page shows what was read before.`];
   if (program && status.program && program !== status.program) return ['The server is another version now. ', h('a', {href: location.href, onclick: () => location.reload()}, 'Load the page again')];
   return [];

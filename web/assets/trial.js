@@ -19,7 +19,7 @@ export function where(ctx) {
 function configTable(answer, only) {
   const against = answer.against !== null && answer.against !== undefined;
   const rows = (answer.config ?? []).filter((row) => only === 'all' || (only === 'changed' ? row.differs || row.origin === 'searched' : row.against !== undefined && row.against !== row.value));
-  if (!rows.length) return empty(only === 'against' ? 'Both trials have the same config.' : 'Everything is as it is by default.');
+  if (!rows.length) return empty(only === 'against' ? 'Both trials have the same config.' : 'Every value is the default.');
   return table(['option', `trial ${answer.trial.number}`, 'default', against && `trial ${answer.against}`, 'from'].filter(Boolean),
     rows.map((row) => h(`tr${row.differs ? '.differs' : ''}${against && row.against !== row.value ? '.against' : ''}`, null,
       h('td.option', null, row.key), h('td.value', null, row.value), h('td.soft', null, row.default ?? '–'), against && h('td.other', null, row.against ?? '–'), h('td.soft', null, row.origin))), {kind: '.config'});
@@ -118,11 +118,11 @@ function head(data, answer, n) {
   return [h('div.page-head', null, h('div', null, h('h1', null, `Trial ${n}`, ' ', h(`span.chip.state-${t.state}`, null, t.state), t.on_front && h('span.tag', null, 'on the front'),
     n === data.best_trial && h('span.tag', null, 'best'), n === data.knee_trial && h('span.tag', null, 'knee')),
   h('p.soft', null, [`chosen by ${t.origin}`, t.device, `seed ${t.seed}`, t.attempt > 1 && `attempt ${t.attempt}`, `${fmt.time(t.started_ms)} to ${t.finished_ms ? fmt.time(t.finished_ms) : 'now'}`].filter(Boolean).join(' · ')),
-  answer.belief?.score_mean !== null && h('p.soft', null, `Expected of this config: ${fmt.number(answer.belief.score_mean)}, ${fmt.interval(answer.belief.score_lo, answer.belief.score_hi)} with 95 % for the mean of ${data.promise_seeds} runs under fresh seeds; ${fmt.seeds(answer.belief.n_seeds, answer.belief.seeds_mean)}.`),
+  answer.belief?.score_mean !== null && h('p.soft', null, `Expected of this config: ${fmt.number(answer.belief.score_mean)}, ${fmt.interval(answer.belief.score_lo, answer.belief.score_hi)} (95 % interval of the mean of ${data.promise_seeds} runs under fresh seeds); ${fmt.seeds(answer.belief.n_seeds, answer.belief.seeds_mean)}.`),
   t.dropped && h('p.warn', null, `Dropped, models and front ignore it: ${t.dropped}`), t.reason && h('p.warn', null, t.reason),
   (t.note || t.tags) && h('p.soft', null, [t.note, t.tags].filter(Boolean).join(' · '))),
   h('div.controls', null, number(n - 1, '← previous', `trial ${n - 1}`), number(n + 1, 'next →', `trial ${n + 1}`), h('a.button.small', {href: compareUrl([n, data.best_trial].filter((k, at) => k !== null && k !== undefined && (at === 0 || k !== n)).map((k) => `${data.name}/${k}`))}, 'Compare'))),
-  h('div.tiles', null, answer.belief?.score_mean !== null && tile(fmt.number(answer.belief.score_mean), `expected ${data.metric}: ${fmt.interval(answer.belief.score_lo, answer.belief.score_hi)} with 95 %`),
+  h('div.tiles', null, answer.belief?.score_mean !== null && tile(fmt.number(answer.belief.score_mean), `expected ${data.metric}, 95 %: ${fmt.interval(answer.belief.score_lo, answer.belief.score_hi)}`),
     tile(fmt.number(t.score ?? t.live_score), t.score === null && t.live_score !== null ? `${data.metric} so far` : `${data.metric} of this run`),
     tile(t.cost === null ? fmt.duration(t.live_s) : fmt.cost(t.cost, data.cost_unit), t.cost === null ? 'running for' : 'cost'),
     t.cost_s > 0 && t.start_s > 0 && fmt.duration(t.start_s + t.cost_s) !== fmt.duration(t.cost_s) && tile(fmt.duration(t.start_s + t.cost_s), 'from process start'),
@@ -139,7 +139,7 @@ async function takeHome(data, answer, n, ctx) {
   return [card('Train it again', [command(answer.train_command, 'Copy train line'),
     save,
     finished && command(answer.export_command),
-    answer.checkpoint && h('p.soft.small', null, answer.checkpoint.exists ? `Checkpoint ${answer.checkpoint.path}, ${fmt.compact(answer.checkpoint.bytes)} bytes` : `Its checkpoint ${answer.checkpoint.path} is not there any more.`)]),
+    answer.checkpoint && h('p.soft.small', null, answer.checkpoint.exists ? `Checkpoint ${answer.checkpoint.path}, ${fmt.compact(answer.checkpoint.bytes)} bytes` : `Its checkpoint ${answer.checkpoint.path} no longer exists.`)]),
   card('Watch it play', watch, {id: 'play'})];
 }
 

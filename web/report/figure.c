@@ -1,4 +1,4 @@
-/* figure.c - one chart as a figure of a paper: in print's colours, on no ground, as wide as asked for.
+/* figure.c - one chart as a figure for a paper: print colours, no background, at the requested width.
  * All charts are laid out in units; the smallest letters are 12 of them high. A unit is 0.6 pt, so that these letters
  * have 7.2 pt at every width, and a wider figure has more room and no larger letters. */
 

@@ -1,4 +1,4 @@
-/* figure_curves.c - learning curves of what is advised: each run of the config of the best and of the knee, and with
+/* figure_curves.c - learning curves of the recommended configs: each run of the config of the best and of the knee, and with
  * three runs or more their middle and quartiles, over env steps or seconds. */
 #include "web/report/report_priv.h"
 

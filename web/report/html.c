@@ -53,7 +53,7 @@ static void pick_tiles(struct strbuf *out, const struct report *report, size_t i
         return;
     const struct promise *p = &report->promises[i];
     if (p->is_known)
-        snprintf(text, sizeof text, "%s expected of %s (trial %lld): %s with 95 %%", v->study.metric, what,
+        snprintf(text, sizeof text, "expected %s of the %s (trial %lld), 95 %%: %s", v->study.metric, what,
                  (long long)v->trials[i].number, promise_interval_text(p, b));
     else
         snprintf(text, sizeof text, "%s of %s (trial %lld)", v->study.metric, what, (long long)v->trials[i].number);
@@ -184,10 +184,10 @@ static void write_front_table(struct strbuf *out, const struct report *report)
         return;
     strbuf_add(out,
                "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
-               "one of these by more than what is known of their scores and costs. Expected is the estimate for a "
-               "config by all trials together; with 95 % the mean of ");
+               "any of these, within the uncertainty of their scores and costs. Expected is the estimate for a config "
+               "from all trials; 95 % is the interval of the mean of ");
     strbuf_addf(out,
-                "%d runs under fresh seeds lies in the interval.</p>\n<div class=\"scroll\"><table>\n<thead><tr>"
+                "%d runs under fresh seeds.</p>\n<div class=\"scroll\"><table>\n<thead><tr>"
                 "<th>trial</th>",
                 GP_PROMISE_SEEDS);
     if (report_has_beliefs(report->view))
@@ -221,9 +221,8 @@ static void write_importance(struct strbuf *out, const struct report *report)
         put_xml(out, "Not known yet: %s.</p>\n", insight->note);
         return;
     }
-    strbuf_add(out,
-               "Share of the variance over the whole space that a parameter explains by itself, as the model sees it; "
-               "the thin line is two standard deviations.</p>\n<figure class=\"importance\">\n");
+    strbuf_add(out, "Share of the variance over the whole space that each parameter explains alone, by the model; "
+                    "the thin line is two standard deviations.</p>\n<figure class=\"importance\">\n");
     draw_importance(out, report, 700, NULL);
     draw_importance(out, report, 360, NULL);
     strbuf_add(out, "</figure>\n");
@@ -249,7 +248,7 @@ static void write_advice(struct strbuf *out, const struct report *report)
         put_xml(
             out,
             "<p class=\"edge\">%s: %zu of %zu trials that the model expects on the front lie at its %s bound %s; try "
-            "%s = %s, which the study takes with all its trials when it is continued with "
+            "%s = %s: the study keeps all its trials and takes the new bound when it is continued with "
             "<code>--sweep.%s.%s %s</code>.</p>\n",
             search_param_name(p->key), edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
             num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
@@ -292,7 +291,7 @@ static void write_failures(struct strbuf *out, const struct report *report)
     STRBUF(ini, 1 << 16);
     failures_ini(report->view, f, &ini);
     if (ini.len > 0)
-        put_xml(out, "<p>Lines of a config that keep the next study away from there:</p>\n<pre>%s</pre>\n", ini.text);
+        put_xml(out, "<p>Config lines that keep the next study away from these values:</p>\n<pre>%s</pre>\n", ini.text);
 }
 
 /* One command of the shell, escaped for the page. */
@@ -332,13 +331,13 @@ static void write_next(struct strbuf *out, const struct report *report)
                        : "<p>Train with the configuration of the knee (this front has no bend, so it is the "
                          "best):</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick knee -o knee.ini");
-        strbuf_add(out, "trawl train knee.ini</pre>\n<p>Or with the one that is expected to be the best, whatever it "
+        strbuf_add(out, "trawl train knee.ini</pre>\n<p>Or with the one expected to be the best, whatever it "
                         "costs:</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick best -o best.ini");
         strbuf_add(out, "trawl train best.ini</pre>\n");
         write_confirm(out, report);
     }
-    strbuf_add(out, "<p>Continue the search (limits are totals, trials that are there count):</p>\n<pre>");
+    strbuf_add(out, "<p>Continue the search (limits are totals and include existing trials):</p>\n<pre>");
     STRBUF(line, 1 << 16);
     study_resume_command(v, report->store_path, &line);
     put_xml(out, "%s\n</pre>\n", line.text);

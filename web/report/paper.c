@@ -132,8 +132,8 @@ static void write_tiles(struct pages *p)
             continue;
         }
         snprintf(text, sizeof text, "%s, trial %lld: %s%s", i == 0 ? "best" : "knee", (long long)v->trials[at].number,
-                 promise->is_known ? promise_interval_text(promise, words) : "",
-                 promise->is_known ? " with 95 %" : "one run");
+                 promise->is_known ? "95 % " : "one run",
+                 promise->is_known ? promise_interval_text(promise, words) : "");
         svg_text(&p->svg, x, p->y + 12.0, "body", text);
         svg_text(&p->svg, x, p->y + 22.0, "body", promise_seeds_text(promise, words));
         snprintf(text, sizeof text, "cost %s", promise_cost_text(promise, v->search.cost, words));
@@ -283,7 +283,7 @@ static void write_charts(struct pages *p)
         double height = (double)space->dim * 34.0 + 60.0, width = 0.8 * INNER;
         if (width * height / 700.0 > BOTTOM - MARGIN - 60.0) /* very many parameters: smaller, on one page */
             width = 700.0 * (BOTTOM - MARGIN - 60.0) / height;
-        heading(p, "What matters: share of variance that a parameter explains by itself", width * height / 700.0);
+        heading(p, "What matters: share of variance that each parameter explains alone", width * height / 700.0);
         frame_open(p, MARGIN, p->y, width, 700.0, height);
         draw_importance(&p->svg, report, 700, NULL);
         frame_close(p);

@@ -134,7 +134,7 @@ void html_begin(struct strbuf *out, const char *title, const char *kind, const c
 void html_end(struct strbuf *out);
 enum status report_write_csv(struct strbuf *out, const struct study_view *v, struct error *err) MUST_USE;
 enum status report_write_json(struct strbuf *out, const struct study_view *v, struct error *err) MUST_USE;
-/* The trial's params, parsed: ST_CORRUPT when they are no JSON object. NULL when it has none; the caller deletes. */
+/* The trial's params, parsed: ST_CORRUPT when they are not a JSON object. NULL when it has none; the caller deletes. */
 enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err) MUST_USE;
 /* The value that trial i has of searched parameter k, for people; "-" where it has no effect. */
 void report_param_text(struct strbuf *out, const struct report *report, size_t i, size_t k);

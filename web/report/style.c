@@ -1,5 +1,5 @@
-/* style.c - the looks: one set of variables for light, dark and print, and those of print put in where a renderer
- * knows no variables (report_style_flat).
+/* style.c - colours and style: one set of variables for light, dark and print; the print values replace the variables
+ * for renderers that do not support them (report_style_flat).
  * Blue against vermilion and grey differ for every kind of colour blindness, and shapes differ without colour. */
 #include "web/report/report_priv.h"
 

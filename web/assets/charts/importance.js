@@ -1,4 +1,4 @@
-/* importance.js - share of variance that each parameter explains by itself: filled bars for the score, outlines for the cost. */
+/* importance.js - share of variance that each parameter explains alone: filled bars for the score, outlines for the cost. */
 import {h} from '../dom.js';
 import * as fmt from '../format.js';
 import {itemTip, tipRow} from './hover.js';

@@ -30,7 +30,7 @@ export function seedsChart(answer, metric, width = 420) {
     el.append(dot);
   }
   band(32, 'mean', q.mean, q.mean_lo, q.mean_hi);
-  band(54, 'middle half', q.iqm, q.iqm_lo, q.iqm_hi);
+  band(54, 'IQ mean', q.iqm, q.iqm_lo, q.iqm_hi);
   el.append(svg('text', {x: LEFT, y: HEIGHT - 1, class: 'soft'}, fmt.number(lo)), svg('text', {x: width - RIGHT, y: HEIGHT - 1, 'text-anchor': 'end', class: 'soft'}, fmt.number(hi)));
   return el;
 }

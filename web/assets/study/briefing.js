@@ -60,14 +60,14 @@ export class Briefing {
     const most = f.reasons[0];
     return part('What failed', 'failed', h('p', null, `${f.trials} of ${data.n} trials. `, most && [`${most.trials}: ${most.reason.slice(0, 160)} (`, h('a', {href: trialUrl(data.name, most.first)}, `trial ${most.first}`), ')']),
       f.rules.map((rule) => h('p.rule', null, rule)),
-      f.ini && h('div.command', null, h('pre', null, f.ini), h('button.small', {type: 'button', 'data-key': f.ini, title: 'lines of a config that keep the next study away from there: trawl sweep yours.ini avoid.ini', onclick: () => download('avoid.ini', f.ini)}, 'avoid.ini')));
+      f.ini && h('div.command', null, h('pre', null, f.ini), h('button.small', {type: 'button', 'data-key': f.ini, title: 'config lines that keep the next study away from these values: trawl sweep yours.ini avoid.ini', onclick: () => download('avoid.ini', f.ini)}, 'avoid.ini')));
   }
 
   show(b) {
     const ended = why(this.data), running = this.data.counts.running > 0;
     renew(this.el, h('div.parts', null,
       b.gained.text && part('Since your last visit', 'gained', h('p', {title: `${fmt.ago(this.since)}`}, b.gained.text)),
-      part('Take this', 'take', this.take(b)),
+      part('Recommended', 'take', this.take(b)),
       this.failed(b),
       part(running ? 'Continue?' : 'Why it ended, and what next', 'next', ended && h('p', null, fmt.sentence(ended)),
         h('p', null, b.next.text), !running && b.next.command && command(b.next.command))));

@@ -137,7 +137,7 @@ export class Pick {
       a.note && h('p.warn', null, fmt.sentence(a.note)),
       h('div.pick-score', null,
         h('div', null, h('b', null, known ? fmt.number(a.score_mean) : fmt.number(a.score)), h('span', null, known ? `expected ${d.metric}` : `${d.metric} of its one run`)),
-        known && h('div', null, h('b.range', null, fmt.interval(a.score_lo, a.score_hi)), h('span', null, `with 95 %, the mean of ${d.study.promise_seeds} fresh seeds`)),
+        known && h('div', null, h('b.range', null, fmt.interval(a.score_lo, a.score_hi)), h('span', null, `95 % interval of the mean of ${d.study.promise_seeds} fresh seeds`)),
         h('div', null, h('b.range', null, a.n_seeds > 1 ? `${a.n_seeds} seeds` : 'seen once'), h('span', null, a.n_seeds > 1 ? `mean ${fmt.number(a.seeds_mean)}` : `${fmt.number(a.score)} in its run`))),
       a.score_noise_sd > 0 && h('p.soft.small', null, `A single new run varies by another ± ${fmt.number(Number((1.96 * a.score_noise_sd).toPrecision(2)))} (95 %).`),
       a.n_seeds < 2 && [h('p.soft.small', null, 'Unconfirmed; to run it under fresh seeds:'),

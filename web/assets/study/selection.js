@@ -25,7 +25,7 @@ export class Selection {
     this.chips = h('div.filters');
     this.count = h('span.soft', {role: 'status'});
     this.legend = h('span.colour-legend');
-    this.select = h('select', {'aria-label': 'what the colour of a trial stands for', onchange: () => { this.by = this.select.value; this.change(); }},
+    this.select = h('select', {'aria-label': 'what the colour of a trial means', onchange: () => { this.by = this.select.value; this.change(); }},
       h('option', {value: ''}, 'nothing'), colourKeys(data).map(([key, label]) => h('option', {value: key}, label)));
     this.select.value = this.by;
     if (this.select.selectedIndex < 0) this.select.value = this.by = '';

@@ -31,10 +31,10 @@ function tiles(data) {
   const best = at(data.best), knee = at(data.knee);
   const pick = (i, what, title) => tile(fmt.number(data.place(i).score), [`${data.beliefs.get(i)?.known ? 'expected ' : ''}${data.metric} of the ${what}, trial ${i}`, data.promise(i), data.promisedCost(i)].map((line) => h('span', null, line)), title);
   return h('div.tiles', null,
-    best >= 0 && pick(best, 'best', `with 95 % the mean of ${s.promise_seeds} runs under fresh seeds lies in the interval`),
+    best >= 0 && pick(best, 'best', `the interval of the mean of ${s.promise_seeds} runs under fresh seeds`),
     knee >= 0 && knee !== best && pick(knee, 'knee', 'beyond it more cost buys little'),
     tile(String(data.front.length), 'trials on the front'),
-    tile(fmt.number(s.hypervolume), 'hypervolume', `of what is believed of each config, against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
+    tile(fmt.number(s.hypervolume), 'hypervolume', `of the expected scores and costs, against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
     tile(fmt.duration(s.cost_s), s.budget_s ? `spent of ${fmt.duration(s.budget_s)}` : 'spent on all trials'),
     tile(`${c.done}`, [`done`, c.running && `${c.running} running`, c.stopped && `${c.stopped} stopped`, c.failed + c.lost && `${c.failed + c.lost} failed`].filter(Boolean).join(', ')));
 }

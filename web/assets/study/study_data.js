@@ -137,7 +137,7 @@ export class StudyData {
   /* The promise of a member of the front, in words. */
   promise(i) {
     const b = this.beliefs.get(i);
-    return b ? `${b.known ? `${fmt.interval(b.lo, b.hi)} with 95 %, ` : ''}${fmt.seeds(b.seeds, b.mean)}` : '';
+    return b ? `${b.known ? `95 % ${fmt.interval(b.lo, b.hi)}, ` : ''}${fmt.seeds(b.seeds, b.mean)}` : '';
   }
 
   /* Both costs, where the start time of a fresh process is known. */

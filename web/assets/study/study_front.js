@@ -48,7 +48,7 @@ function verdict(data, insight) {
 export async function show(el, data, ctx) {
   const {selection} = ctx, chartEl = h('div.front-chart'), pickEl = h('div'), tableEl = h('div'), verdictEl = h('div.prose');
   const hint = h('p.soft.small.hint', null, 'Drag to select, ctrl-wheel to zoom, shift-drag to move, click a trial to open it; arrow keys walk along the front.');
-  const axis = h('select', {'aria-label': 'what stands over the cost', onchange: () => { setState({axis: axis.value === 'score' ? null : axis.value, zoom: null}); draw(); }},
+  const axis = h('select', {'aria-label': 'the vertical axis', onchange: () => { setState({axis: axis.value === 'score' ? null : axis.value, zoom: null}); draw(); }},
     h('option', {value: 'score'}, data.metric), data.objective && h('option', {value: 'objective'}, data.objective.metric));
   axis.value = data.objective && state().get('axis') === 'objective' ? 'objective' : 'score';
   const tools = h('div.tools', null, data.objective && axis,
@@ -85,7 +85,7 @@ export async function show(el, data, ctx) {
     chart?.destroy();
     if (!data.plotted.length) {
       chart = null;
-      fill(chartEl, empty(data.n ? 'No trial is done yet: there is no front.' : 'No trial yet.', h('p.soft', null, 'This page fills by itself as trials end.')));
+      fill(chartEl, empty(data.n ? 'No trial is done yet: there is no front.' : 'No trial yet.', h('p.soft', null, 'The front appears here as trials end.')));
       return;
     }
     const byScore = axis.value === 'score';

@@ -49,7 +49,7 @@ function overTwo(data, ctx, at) {
     if (mine !== turn || !grid.score) return;
     chart ??= new Contour(plotEl, data, {open: (i) => go(trialUrl(data.name, i))});
     chart.show(x, y, grid, next.points ?? [], selection);
-    fill(atNote, 'The other parameters stay as in ', h('a', {href: trialUrl(data.name, grid.at)}, `trial ${grid.at}`), '; dots are trials, with a rim on the front; numbers come next.');
+    fill(atNote, 'The other parameters stay as in ', h('a', {href: trialUrl(data.name, grid.at)}, `trial ${grid.at}`), '; dots are trials, outlined on the front; numbers mark the next proposals.');
     fill(nextEl, nextList(data, next));
   }
   /* a site holds each pair once */
@@ -82,7 +82,7 @@ export async function show(el, data, ctx) {
   const shown = [], {selection} = ctx;
   const over = overTwo(data, ctx, () => choose.value);
   const notesCard = card('Bounds and notes', notes), slicesCard = card('Score along each parameter', [atNote, slicesEl], {note: 'as the model sees it; band: 95 %', extra: h('label.soft.small', null, 'through the ', choose)});
-  fill(el, h('div.halves', null, card('What matters', importanceEl, {note: 'share of variance explained by a parameter by itself; line: two standard deviations'}), notesCard), over.el, slicesCard);
+  fill(el, h('div.halves', null, card('What matters', importanceEl, {note: 'share of variance explained by each parameter alone; line: two standard deviations'}), notesCard), over.el, slicesCard);
   const clear = () => { for (const chart of shown.splice(0)) chart.destroy(); };
 
   async function draw() {

@@ -44,7 +44,7 @@ export async function show(el, data, ctx) {
     const column = (row, name) => row[c.columns.indexOf(name)], rows = c.rows.map((row) => Object.fromEntries(c.columns.map((name) => [name, column(row, name)])));
     fit?.destroy();
     fit = null;
-    fill(proposalsNote, c.proposals.text);
+    fill(proposalsNote, c.proposals.text && `Predictions: ${c.proposals.text}.`);
     if (!rows.length) { fill(fitEl, empty('No config has been run again yet.', h('p.soft', null, 'Runs under fresh seeds appear here, beside what was predicted of them.'))); return; }
     fit = await showCalibration(fitEl, rows, data.metric);
     fill(fitNote, `${c.inside} of ${rows.length} fresh runs lie in the 95 % interval that was predicted for one run before it was made${c.left_out ? `; the ${c.left_out} before them are left out` : ''}.`);

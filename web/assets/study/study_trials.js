@@ -66,10 +66,10 @@ export async function show(el, data, ctx) {
     ' ', c.key === 'score' ? data.metric : c.key))));
   const save = h('button.small', {type: 'button', title: 'the rows and columns shown, as CSV', onclick: () => download(`${data.name}.csv`, csv())}, 'CSV');
   const visible = () => columns.filter((c) => !hidden.has(c.key));
-  fill(el, card('All parameters', parallelEl, {note: 'drag along an axis to select; trials on the front are strong'}),
+  fill(el, card('All parameters', parallelEl, {note: 'drag along an axis to select; trials on the front are bold'}),
     card('Trials', [h('div.filters', null, search, stateBox, save, menu), tableEl]));
   if (!data.n) {
-    fill(parallelEl, empty('No trial yet.', h('p.soft', null, 'This page fills by itself as trials start.')));
+    fill(parallelEl, empty('No trial yet.', h('p.soft', null, 'Trials appear here as they start.')));
   }
   const table = new Table(tableEl, {columns: visible(), label: 'trials', href: (i) => trialUrl(data.name, i), rowClass: (i) => (data.onFront[i] ? 'front' : ''),
     on: {open: (i) => { selection.save(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : (key === 'score' || key === 'expected' || key === 'expected_lo') && data.maximize ? `-${key}` : key; setState({sort: sortText === '-number' ? null : sortText}); rowsAgain(); }}});
