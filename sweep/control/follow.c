@@ -152,8 +152,8 @@ static enum status watch(struct follow *f, struct error *err)
                         "%s`",
                         f->store_path, f->name, SHELL_WORD(f->store_path));
     }
-    return FAIL(err, ST_INTERRUPTED, "no longer watching; the daemon continues %s (`trawl stop %s` ends it)", f->name,
-                f->name);
+    return FAIL(err, ST_INTERRUPTED, "no longer watching; the daemon continues %s (`trawl stop %s --store %s` ends it)",
+                f->name, f->name, SHELL_WORD(f->store_path));
 }
 
 enum status follow_study(const char *store_path, const char *name, bool quiet, struct error *err)

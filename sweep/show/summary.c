@@ -217,7 +217,7 @@ static void print_next(const struct study_view *v, const char *store, const char
     struct promise p;
 
     if (best < v->n) {
-        printf("\nto take (95 %%: where the mean of %d runs under fresh seeds lies):\n", GP_PROMISE_SEEDS);
+        printf("\nrecommended (95 %%: interval of the mean of %d runs under fresh seeds):\n", GP_PROMISE_SEEDS);
         print_pick(v, best, "best");
         if (knee < v->n && knee != best)
             print_pick(v, knee, "knee");
@@ -234,7 +234,10 @@ static void print_next(const struct study_view *v, const char *store, const char
     }
     if (study_view_count(v, TRIAL_FAILED) > 0 && best == v->n)
         printf("  trawl show %s --store %s\n", name, store);
-    print_resume(v, store_path);
+    if (v->study.state == STUDY_RUNNING)
+        printf("  trawl show %s --store %s     # the daemon still runs it\n", name, store);
+    else
+        print_resume(v, store_path);
 }
 
 /* How much of it went into runs under fresh seeds. */
