@@ -24,7 +24,7 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MEM_NEVER_NUL
 #define MEM_ROOM(array, n, cap) mem_room(&(array), (n), &(cap), sizeof *(array))
 void mem_room(void *array_at, size_t n, size_t *cap, size_t size);
 char *mem_strdup(const char *text) MEM_NEVER_NULL;
-void mem_set_text(char **text, const char *value); /* a copy of value in place of what *text owned; NULL: none */
+void mem_set_text(char **text, const char *value); /* a copy of value instead of what *text owned; NULL: none */
 void mem_free(void *block); /* NULL is fine */
 #define COUNT(array) (sizeof(array) / sizeof(array)[0]) /* its elements; not of a pointer */
 

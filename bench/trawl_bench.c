@@ -1,4 +1,4 @@
-/* trawl_bench.c - trawl-bench: what measures Trawl and is no part of it. `trawl bench` measures games and training on a
+/* trawl_bench.c - trawl-bench: what measures Trawl and is not part of it. `trawl bench` measures games and training on a
  * machine. */
 #include "bench/bench_commands.h"
 

@@ -57,7 +57,7 @@ static enum status check_supported(const struct env_def *def, struct env_shape *
         return FAIL(
             err, ST_CONFIG,
             "env %s: n_floats is %d of %d numbers; it is how many of the last numbers of an observation of bytes (u8) "
-            "are no bytes, and a grid is of bytes then",
+            "are not bytes, and a grid is of bytes then",
             def->name, shape->n_floats, shape->obs_size);
     return ST_OK;
 }

@@ -29,7 +29,7 @@
  *
  * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
  * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
- * Where agents end alone, it does that for each agent whose flag a step sets, with NAME_respawn in place of NAME_reset.
+ * Where agents end alone, it does that for each agent whose flag a step sets, with NAME_respawn instead of NAME_reset.
  *
  * Games use only IEEE operations that round the same everywhere (+ - * /, sqrt, env_math.h), and both sides are
  * compiled without contraction to fused multiply-add: a batch has the same bytes on host and device. */

@@ -1,4 +1,4 @@
-/* pareto_pool.h - the candidates of a proposal, or of a batch of them, and what is asked of each beside the objectives.
+/* pareto_pool.h - the candidates of a proposal, or of a batch of them, and what each is rated by besides the objectives.
  * Private to gp/: pareto_candidates.c looks for the best one, pareto_many.c for many. */
 #pragma once
 

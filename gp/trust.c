@@ -15,7 +15,7 @@
 #define OTHER_MAX 96 /* runs of the other study that are learned, spread evenly: those that a fit looks at */
 #define OWN_MAX 96 /* the first own runs, which decide */
 #define FIT_EVALS 40
-#define COUNT_MAX 3.0 /* a run that failed to learn by bad luck is no proof */
+#define COUNT_MAX 3.0 /* a run that failed to learn by bad luck is not proof */
 #define ENOUGH 0.5 /* 1.65 times as likely */
 #define RANKED_MIN 4 /* own runs whose ranks say something */
 #define RANKED_CHANCE 0.05 /* of unrelated games to rank them as much alike */

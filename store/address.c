@@ -1,4 +1,4 @@
-/* address.c - stores that are no file: the address of a database, and where the files beside such a store lie. */
+/* address.c - stores that are not files: the address of a database, and where the files beside such a store lie. */
 #include "store/store_priv.h"
 
 #include "base/os/file.h"

@@ -270,7 +270,7 @@ enum status store_trial_add(struct store *store, struct trial *trial, const stru
     lease_free(&lease);
     if (rc != ST_NOTFOUND)
         return rc != ST_OK ? FAIL(err, rc, "%s: %s: reading its key failed", store->path, what)
-                           : FAIL(err, ST_EXISTS, "%s: %s: it is there already", store->path, what);
+                           : FAIL(err, ST_EXISTS, "%s: %s: it already exists", store->path, what);
     TRY(store_begin_synced(store, what, err));
     rc = store_trial_create_part(store, &made, err);
     THEN(rc, store_trial_finish_part(store, made.id, result, outbox_json, err));

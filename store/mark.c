@@ -1,5 +1,5 @@
-/* mark.c - what people wrote of a trial: why it is dropped, a note, tags. A finished trial never changes, so that these
- * have a table of their own; a trial without a row in it has none. */
+/* mark.c - marks of a trial: why it is dropped, a note, tags. A finished trial never changes, so these have a table of
+ * their own; a trial without a row in it has none. */
 #include "store/store_priv.h"
 
 static const char mark_what[] = "writing a remark";

@@ -242,7 +242,7 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
     switch (primary) {
     case SQLITE_CONSTRAINT:
         if (rc == SQLITE_CONSTRAINT_UNIQUE)
-            return FAIL(err, ST_EXISTS, "%s: %s: it is there already (%s)", store->path, what, text);
+            return FAIL(err, ST_EXISTS, "%s: %s: it already exists (%s)", store->path, what, text);
         return FAIL(err, ST_INTERNAL, "%s: %s: %s (SQLite %d)", store->path, what, text, rc);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -1,7 +1,7 @@
 /* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file, or in a database
  * of PostgreSQL (public face of store/).
  *
- * A `path` is a file's or an address, postgresql://...: there the writer holds an advisory lock in place of PATH.lock,
+ * A `path` is a file's or an address, postgresql://...: there the writer holds an advisory lock instead of PATH.lock,
  * and second connections write side by side with it. What is said of files holds for files.
  *
  * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, which ends with the process); readers
@@ -31,7 +31,7 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
 enum status store_open_controller(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 /* ST_IO if missing, ST_NOTFOUND if nothing was ever written to it. Sees what was committed when each call began. */
 enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE;
-/* The same; blind: damaged tables are no failure. */
+/* The same; blind: damaged tables are not a failure. */
 enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
 static inline void store_close_at(struct store **store) /* for AT_END */
@@ -466,7 +466,7 @@ struct study_counts {
     int64_t n[TRIAL_STATES];
     double best_score; /* by the study's direction; NaN */
     int64_t branches; /* of all of them: parts of other trials' runs (study/space/branches.h) */
-    double cost_s; /* sum over finished trials that are no branches */
+    double cost_s; /* sum over finished trials that are not branches */
 };
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
                                struct error *err) MUST_USE;
@@ -599,7 +599,7 @@ enum status store_verify(const char *path, struct store_verdict *ret_verdict, st
 struct store_copied {
     struct {
         const char *name; /* a literal */
-        struct store_tally rows; /* n_unchecked: those whose texts had bytes that are no UTF-8, which became "?" */
+        struct store_tally rows; /* n_unchecked: those whose texts had bytes that are not UTF-8, which became "?" */
         uint64_t sum; /* of the rows' CRC-32s */
     } tables[STORE_TABLES];
 };

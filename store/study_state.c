@@ -62,7 +62,7 @@ enum status store_study_set_space(struct store *store, int64_t study_id, const c
 enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority, struct error *err)
 {
     if (priority < 1 || priority > STUDY_PRIORITY_MAX)
-        return FAIL(err, ST_USAGE, "a priority of %lld is not possible, 1 to %d are", (long long)priority,
+        return FAIL(err, ST_USAGE, "a priority of %lld is not allowed, 1 to %d are", (long long)priority,
                     STUDY_PRIORITY_MAX);
     return update(store, SQL_STUDY_PRIORITY, VALUES(val_i64(study_id), val_i64(priority)),
                   "setting the study's priority", err);

@@ -148,7 +148,7 @@ static enum status set_position(struct store *store, int64_t study_id, const cha
                                 val_i64(p->sent_rows), val_i64(p->ended), val_text(p->state), val_text(p->refused)),
                          "recording a tracker's position", &n, err));
     if (n == 0)
-        return FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s' any more", store->path, tracker);
+        return FAIL(err, ST_NOTFOUND, "%s: the study no longer has a tracker '%s'", store->path, tracker);
     return ST_OK;
 }
 

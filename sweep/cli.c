@@ -129,7 +129,7 @@ enum status cli_parse_beside(const struct cli *cli, const struct config *config,
     }
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '\0') {
-            return FAIL(err, ST_USAGE, "%s: an empty word stands among the arguments; usage: %s", cli->name,
+            return FAIL(err, ST_USAGE, "%s: one of the arguments is an empty word; usage: %s", cli->name,
                         cli->synopsis);
         } else if (!words_only && strcmp(argv[i], "--") == 0) {
             words_only = true;

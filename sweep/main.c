@@ -17,12 +17,12 @@ struct command {
 
 static const struct command commands[] = {
     {"train", "train one policy on a game", cmd_train},
-    {"join", "let this host's devices take part in a training elsewhere", cmd_join},
+    {"join", "lend this host's devices to a training elsewhere", cmd_join},
     {"eval", "play a checkpoint's policy and report its score", cmd_eval},
     {"sweep", "search hyper-parameters for the front of cost and score", cmd_sweep},
     {"ls", "list the studies of a store", cmd_ls},
     {"show", "show a study and its trials", cmd_show},
-    {"diff", "show in what two trials of a study differ", cmd_diff},
+    {"diff", "show how two trials of a study differ", cmd_diff},
     {"compare", "compare two studies", cmd_compare},
     {"report", "write a study's report (html, pdf, png, svg, csv, json)", cmd_report},
     {"serve", "show studies live in a browser, and as a JSON API", cmd_serve},
@@ -31,9 +31,9 @@ static const struct command commands[] = {
     {"daemon", "run all studies of a store in the background", cmd_daemon},
     {"agent", "train trials of a study elsewhere, with any program", cmd_agent},
     {"node", "train trials of a store on this machine's devices", cmd_node},
-    {"launch", "try whether other machines can run workers", cmd_launch},
+    {"launch", "test whether other machines can run workers", cmd_launch},
     {"stop", "end a study now; it can be continued later", cmd_control},
-    {"pause", "let a study rest", cmd_control},
+    {"pause", "pause a study", cmd_control},
     {"continue", "resume a paused or stopped study", cmd_control},
     {"add", "give a study more trials or more time", cmd_control},
     {"priority", "set a study's share of the devices", cmd_control},
@@ -41,7 +41,7 @@ static const struct command commands[] = {
     {"confirm", "queue a config under fresh seeds", cmd_control},
     {"extend", "train a finished trial for more steps, from its checkpoint", cmd_control},
     {"try", "queue a config of your own as a study's next trial", cmd_try},
-    {"drop", "let models and front ignore a trial", cmd_control},
+    {"drop", "make models and front ignore a trial", cmd_control},
     {"note", "write a note on a study or a trial", cmd_control},
     {"tag", "tag a study or a trial", cmd_control},
     {"rename", "give a study another name", cmd_control},
@@ -49,7 +49,7 @@ static const struct command commands[] = {
     {"gc", "empty a store's trash", cmd_gc},
     {"rerun", "train a trial again: the same bytes, or many seeds", cmd_rerun},
     {"replay", "make a study's proposals again: are they the same?", cmd_replay},
-    {"sync", "send to the experiment trackers what they lack", cmd_sync},
+    {"sync", "send experiment trackers the rows that they lack", cmd_sync},
     {"env", "make, build and check games of your own", cmd_env},
     {"envs", "list the games, their observations, actions and options", cmd_envs},
     {"bench", "measure games and training on this machine", cmd_bench},
@@ -61,8 +61,8 @@ static const struct command commands[] = {
 
 static void print_help(void)
 {
-    puts("trawl finds which training runs are worth their cost: it trains policies by PPO, searches their\n"
-         "hyper-parameters for the best score at every cost, and gives the best back as config files.\n\n"
+    puts("trawl finds which training runs are worth their cost: it trains policies by PPO, searches "
+         "their\nhyper-parameters for the best score at every cost, and writes the best as config files.\n\n"
          "usage: trawl COMMAND [options]\n\ncommands:");
     for (size_t i = 0; i < COUNT(commands); i++)
         printf("  %-8s %s\n", commands[i].name, commands[i].summary);

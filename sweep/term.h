@@ -7,7 +7,7 @@
 FILE *term_err(void); /* where the program's own lines go: stderr, unless that is for games (game_output.h) */
 void term_set_err(FILE *file); /* and the log's; NULL: stderr again. Borrowed */
 int term_width(int fd); /* columns of the terminal fd; 80 when unknown */
-bool term_begin(void); /* false: stderr is no terminal that can redraw; log lines are then plain */
+bool term_begin(void); /* false: stderr is not a terminal that can redraw; log lines are then plain */
 void term_draw(const char *text); /* lines; cut to the terminal's width */
 void term_print(const char *line); /* a line of another process, above the block if there is one */
 void term_end(void); /* leaves the last block on the screen, shows the cursor */

@@ -122,7 +122,7 @@ setup_packages()
     if [ "${#missing_packages[@]}" -gt 0 ]; then
         if ! command -v apt-get >/dev/null 2>&1; then
             printf 'These are missing (named as Debian names them):\n%s' "$missing_text" >&2
-            die "this is no Debian or Ubuntu system, so nothing was installed; install them with your package manager and start again"
+            die "this is not a Debian or Ubuntu system, so nothing was installed; install them with your package manager and start again"
         fi
         say "installing from the distribution:"
         printf '%s' "$missing_text" >&2

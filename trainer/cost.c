@@ -104,7 +104,7 @@ static double pace_recall(const struct trainer *t, uint64_t window)
     return iteration_s;
 }
 
-/* In place of an older one of its kind, else of the oldest. */
+/* Instead of an older one of its kind, else of the oldest. */
 static void pace_keep(const struct trainer *t)
 {
     struct train_pace *pace = t->cost.gate->pace;
@@ -209,7 +209,7 @@ static bool window_is_enough(const struct trainer *t)
 }
 
 /* From the end of one iteration to the end of another, with the queue of a device never empty in between: what it takes
- * to fill it at the start is no part of an iteration. */
+ * to fill it at the start is not part of an iteration. */
 static enum status window_end(struct trainer *t, struct error *err)
 {
     struct cost *c = &t->cost;

@@ -248,7 +248,7 @@ static enum status solo_launch(struct trainer *t, struct error *err)
     memcpy(job.turns, solo->turns, sizeof job.turns);
     TRY(kern_sync(t->kern, err)); /* a job is in no order with other work */
     if (!t->ops->solo(t->kern, &job))
-        return FAIL(err, ST_DEVICE, "%s does not train this any more", kern_device_name(t->kern));
+        return FAIL(err, ST_DEVICE, "%s no longer trains this", kern_device_name(t->kern));
     solo->launched = true;
     return ST_OK;
 }

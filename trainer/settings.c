@@ -19,7 +19,7 @@ static const struct opt_def policy_defs[] = {
     PROW_INT(num_layers, "1", 0, 16, OPT_LINEAR, 1, 8, "layers",
              "Sets the number of core layers; 0 is the same as core none.", .depends = "policy.core = mlp|mingru|lstm"),
     PROW_ENUM(core, "mlp", "none|mlp|mingru|lstm", OPT_CATEGORICAL,
-              "Chooses what stands between encoder and heads; mingru and lstm have memory.",
+              "Chooses the layers between encoder and heads; mingru and lstm have memory.",
               .depends = "policy.num_layers > 0"),
     PROW_ENUM(activation, "relu", "none|relu|tanh", OPT_CATEGORICAL,
               "Chooses the activation of mlp layers and convolutions.",
@@ -97,7 +97,7 @@ static const struct opt_def train_defs[] = {
     ROW_FLOAT(replay_ratio, "2", 0, 1000, OPT_LINEAR, 0.25, 4, "",
               "Trains on each collected sample this many times on average."),
     ROW_ENUM(replay_rounding, "carry", "carry|floor", OPT_FIXED,
-             "Makes a rollout's minibatches a whole number: carry brings what is left over to the next rollout, floor "
+             "Rounds the number of a rollout's minibatches: carry keeps the remainder for the next rollout, floor "
              "drops it (as PufferLib does)."),
     ROW_FLOAT(learning_rate, "0.015", 0, 100, OPT_LOG, 1e-5, 0.1, "1/update",
               "Sets the optimiser's step size at the start."),
@@ -161,23 +161,22 @@ static const struct opt_def train_defs[] = {
              "CUDA_VISIBLE_DEVICES leaves; a sweep is given others by --devices cuda:N.",
              .also = "gpu=cuda|cuda:0=cuda"),
     ROW_INT(devices, "1", 1, KERN_RANKS_MAX, OPT_POW2, 1, 8, "devices",
-            "Trains on this many devices at a time, of this machine or of several hosts (docs/cuda.md), each with its "
-            "share of the agents and of every "
-            "minibatch: as one device would. On a CPU they share its threads."),
+            "Trains on this many devices together, of this machine or of several hosts (docs/cuda.md), each with its "
+            "share of the agents and of every minibatch, with the result of one device. On a CPU they share its "
+            "threads."),
     ROW_FLOAT(rank_timeout_s, "20", 0.1, 1e6, OPT_FIXED, 0, 0, "s",
               "Gives up on a device for which the others have waited for this long.", .depends = "train.devices > 1"),
     ROW_INT(threads, "0", 0, 1024, OPT_FIXED, 0, 0, "threads", "Uses this many CPU threads; 0 is one per core."),
-    ROW_STR(
-        vector_units, "",
-        "Names the vector units that a CPU run was made with, of exported trials: another machine then says that it "
-        "cannot give the same bytes."),
+    ROW_STR(vector_units, "",
+            "Names the vector units with which the CPU run of an exported trial was made; another machine then reports "
+            "that it cannot give the same bytes."),
     ROW_ENUM(precision, "auto", "auto|f32|bf16", OPT_FIXED,
              "Chooses the number format of weights and activations; auto: bf16 on a GPU, f32 on a CPU.",
              .also = "float32=f32|fp32=f32|bfloat16=bf16"),
     ROW_BOOL(population, "false",
              "Trains on one multiprocessor of a GPU, so that up to 128 trials train side by side "
-             "(sweep.runs_per_device); for small rollouts and nets of up to 128 units without memory, which are too "
-             "small for the whole device; other nets and games train as without it.",
+             "(sweep.runs_per_device); for small rollouts and networks of up to 128 units without memory, which are "
+             "too small for the whole device; others train as without it.",
              .depends = "train.device = auto|cuda"),
     ROW_BOOL(graphs, "true", "Replays recorded operations on a GPU; false launches them one by one, for comparison.",
              .depends = "train.device = auto|cuda"),
@@ -186,8 +185,8 @@ static const struct opt_def train_defs[] = {
     ROW_INT(eval_episodes, "256", 1, 1e7, OPT_FIXED, 0, 0, "episodes",
             "Ends a run with an evaluation of this many whole episodes: the score. Its time is not part of the cost."),
     ROW_INT(eval_max_steps, "20000", 1, 1e12, OPT_FIXED, 0, 0, "steps",
-            "Ends the evaluation after this many decisions of each agent, rounded up to a multiple of 32; an episode "
-            "that is unfinished then counts as it is, and the result says so."),
+            "Ends the evaluation after this many decisions of each agent, rounded up to a multiple of 32; an "
+            "unfinished episode then counts as it is, and the result reports it."),
     ROW_FLOAT(log_interval_s, "1", 0, 1e6, OPT_FIXED, 0, 0, "s",
               "Reports metrics this often, and at least about 24 times a run; 0 reports after every rollout."),
     ROW_FLOAT(checkpoint_interval_s, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",

@@ -75,7 +75,7 @@ static enum status check_devices(const struct train_settings *s, const struct en
     if (segments % n != 0 && by_steps)
         return FAIL(err, ST_CONFIG,
                     "train.minibatch_size %" PRId64
-                    " (single steps, by train.shuffle) is no multiple of train.devices %" PRId64
+                    " (single steps, by train.shuffle) is not a multiple of train.devices %" PRId64
                     ", which share it evenly; try minibatch_size %" PRId64,
                     s->minibatch_size, n, (segments / n + 1) * n);
     if (segments % n != 0)

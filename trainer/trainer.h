@@ -56,7 +56,7 @@ struct train_settings {
     double learning_rate, min_lr_ratio;
     bool anneal_lr;
     double decay_share; /* of the run, at its end: over this everything anneals */
-    double decay_steps; /* of a schedule without an end, in place of annealing; 0: off */
+    double decay_steps; /* of a schedule without an end, instead of annealing; 0: off */
     int optimizer; /* enum train_optimizer */
     double beta1, beta2, eps, weight_decay, max_grad_norm;
     double gamma, gae_lambda;
@@ -312,7 +312,7 @@ struct eval_settings {
     int64_t episodes, max_steps;
     int64_t agents; /* at a time; 0: as many as episodes, at most 1024 */
     int64_t seed;
-    bool greedy; /* argmax in place of sampling */
+    bool greedy; /* argmax instead of sampling */
     const struct train_gate *gate; /* NULL: the device is this run's alone */
     void *ctx;
     /* Called after every few steps, on the calling thread; returns false to stop. May be NULL. */

@@ -85,7 +85,7 @@ enum status config_set(struct config *config, enum config_layer layer, const cha
     const char *dot = strchr(key, '.');
 
     if (dot == NULL || dot == key || key[strlen(key) - 1] == '.')
-        return FAIL(err, ST_CONFIG, "%s: \"%.80s\" is no key; write section.key", origin, key);
+        return FAIL(err, ST_CONFIG, "%s: \"%.80s\" is not a key; write section.key", origin, key);
     return config_add_entry(config, layer, key, value, origin, err);
 }
 
@@ -149,7 +149,7 @@ enum status config_take_args(struct config *config, int *argc, char **argv, stru
     for (int i = 0; i < *argc; i++) {
         char key[CONFIG_KEY_MAX];
         const char *equals, *value;
-        if (strcmp(argv[i], "--") == 0) { /* what follows is no option */
+        if (strcmp(argv[i], "--") == 0) { /* what follows is not an option */
             while (i < *argc)
                 argv[kept++] = argv[i++];
             break;

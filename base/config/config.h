@@ -57,8 +57,8 @@ bool config_split_sweep(const char *key, bool has_field, char *ret_param, const 
 enum status config_set(struct config *config, enum config_layer layer, const char *key, const char *value,
                        const char *origin, struct error *err) MUST_USE;
 /* Among several files the later one wins, key by key. A missing file, one with NUL bytes or larger than
- * CONFIG_FILE_MAX_BYTES, a value beyond CONFIG_LINE_MAX_BYTES, a repeated section or key and a line that is no ini are
- * each ST_IO or ST_CONFIG with "path:line: ...". name is shown in place of a path for text. */
+ * CONFIG_FILE_MAX_BYTES, a value beyond CONFIG_LINE_MAX_BYTES, a repeated section or key and a line that is not ini syntax are
+ * each ST_IO or ST_CONFIG with "path:line: ...". name is shown instead of a path for text. */
 enum status config_load_file(struct config *config, const char *path, struct error *err) MUST_USE;
 enum status config_load_text(struct config *config, const char *name, const char *text, struct error *err) MUST_USE;
 /* Takes every "--section.key value" and "--section.key=value" out of argv (in place, order kept); leaves words without

@@ -22,7 +22,7 @@ const char *expr_name(const struct expr *e, size_t i)
     return e->names[i];
 }
 
-/* Is node i a name that is no variable? */
+/* Is node i a name that is not a variable? */
 static bool is_word(const struct expr *e, const enum expr_kind *kinds, size_t i)
 {
     return e->nodes[i].op == OP_NAME && kinds[e->nodes[i].a] == EXPR_WORD;
@@ -40,7 +40,7 @@ static enum status check_truth(const struct expr *e, const enum expr_kind *kinds
         return ST_OK;
     return FAIL(err, ST_CONFIG,
                 kinds[e->nodes[i].a] == EXPR_WORD
-                    ? "%s: \"%.80s\": %s is no option and no parameter"
+                    ? "%s: \"%.80s\": %s is neither an option nor a parameter"
                     : "%s: \"%.80s\": %s is neither true nor false; compare it with something",
                 e->origin, e->text, e->names[e->nodes[i].a]);
 }
@@ -53,7 +53,7 @@ static enum status check_operand(const struct expr *e, const enum expr_kind *kin
 
     if (!is_word(e, kinds, i) || ((op == OP_EQ || op == OP_NE) && is_variable_node(e, kinds, other)))
         return ST_OK;
-    return FAIL(err, ST_CONFIG, "%s: \"%.80s\": %s is no option and no parameter", e->origin, e->text,
+    return FAIL(err, ST_CONFIG, "%s: \"%.80s\": %s is neither an option nor a parameter", e->origin, e->text,
                 e->names[e->nodes[i].a]);
 }
 

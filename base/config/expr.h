@@ -15,14 +15,14 @@ struct expr;
 /* What a variable holds. A value with a text is compared by it (case does not count), unless both sides are numbers. */
 struct expr_value {
     const char *text; /* "lstm"; NULL: a number alone */
-    double number; /* NaN: the text is no number */
+    double number; /* NaN: the text is not a number */
 };
 
 /* What a name is, as the caller of expr_check knows: nothing (a word), a variable, or a variable that is true or
  * false. */
 enum expr_kind { EXPR_WORD, EXPR_VARIABLE, EXPR_TRUTH };
 
-/* origin is where text stands, "x.ini:7": messages begin with it. Anything that is no whole expression is ST_CONFIG. */
+/* origin is where text stands, "x.ini:7": messages begin with it. Anything that is not a whole expression is ST_CONFIG. */
 enum status expr_parse(struct expr **ret_expr, const char *text, const char *origin, struct error *err) MUST_USE;
 void expr_free(struct expr *expr); /* NULL is fine */
 

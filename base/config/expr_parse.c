@@ -78,7 +78,7 @@ static enum status parse_number(struct parser *p, size_t *ret, struct error *err
         n++;
     snprintf(text, sizeof text, "%.*s", (int)n, p->at);
     if (n >= sizeof text || !num_parse_f64(text, &number))
-        return PARSE_FAIL(p, "%.30s is no number", text);
+        return PARSE_FAIL(p, "%.30s is not a number", text);
     p->at += n;
     return add(p, (struct expr_node){.op = OP_NUMBER, .number = number}, ret, err);
 }
@@ -105,7 +105,7 @@ static enum status parse_operand(struct parser *p, size_t *ret, struct error *er
         return parse_name(p, ret, err);
     if (*p->at == '\0')
         return PARSE_FAIL(p, "a name or a number is missing at its %s", "end");
-    return PARSE_FAIL(p, "a name or a number is needed in place of \"%.20s\"", p->at);
+    return PARSE_FAIL(p, "a name or a number is needed instead of \"%.20s\"", p->at);
 }
 
 struct sign {
@@ -169,7 +169,7 @@ static enum status parse_comparison(struct parser *p, size_t *ret, struct error 
     if ((sign = take_sign(p, comparisons)) == NULL) {
         skip_blanks(p);
         if (*p->at == '=')
-            return PARSE_FAIL(p, "write == for \"is\", in place of \"%.20s\"", p->at);
+            return PARSE_FAIL(p, "write == for \"is\", instead of \"%.20s\"", p->at);
         *ret = a;
         return ST_OK;
     }
@@ -233,7 +233,7 @@ static enum status check_kinds(struct parser *p, struct error *err)
                                   : node->op == OP_AND ? "and"
                                                        : "or");
             if (!wants_truth && is_truth(e, of))
-                return PARSE_FAIL(p, "a comparison is no number to %s",
+                return PARSE_FAIL(p, "a comparison is not a number to %s",
                                   node->op >= OP_EQ ? "compare" : "calculate with");
         }
     }

@@ -119,7 +119,7 @@ static enum status take_section(struct loader *loader, const char *line, size_t 
     n -= 2;
     line = trim(line + 1, &n);
     if (n == 0 || n >= sizeof spelt)
-        return LINE_FAIL(loader, "a section name has %zu bytes, 1 to %d are possible", n, CONFIG_KEY_MAX - 1);
+        return LINE_FAIL(loader, "a section name has %zu bytes, 1 to %d are allowed", n, CONFIG_KEY_MAX - 1);
     memcpy(loader->section, line, n);
     loader->section[n] = '\0';
     (void)config_spell_key(loader->section, spelt);
@@ -134,9 +134,9 @@ static enum status check_bytes(struct loader *loader, const char *line, size_t n
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)line[i];
         if (c == '\0')
-            return LINE_FAIL(loader, "holds a %s byte; this is no text file", "NUL");
+            return LINE_FAIL(loader, "holds a %s byte; this is not a text file", "NUL");
         if (c < 0x20 && !is_blank(line[i]))
-            return LINE_FAIL(loader, "holds the control character 0x%02x; this is no text file", c);
+            return LINE_FAIL(loader, "holds the control character 0x%02x; this is not a text file", c);
     }
     return ST_OK;
 }
@@ -155,11 +155,11 @@ static enum status take_value(struct loader *loader, const char *line, size_t n,
     const char *value = trim(line + n_key + 1, &n_value);
     line = trim(line, &n_key);
     if (n_value > CONFIG_LINE_MAX_BYTES)
-        return LINE_FAIL(loader, "the value has %zu bytes, at most %d are possible", n_value, CONFIG_LINE_MAX_BYTES);
+        return LINE_FAIL(loader, "the value has %zu bytes, at most %d are allowed", n_value, CONFIG_LINE_MAX_BYTES);
     if (n_key == 0)
-        return LINE_FAIL(loader, "%s stands in front of the '='; write key = value", "nothing");
+        return LINE_FAIL(loader, "%s precedes the '='; write key = value", "nothing");
     if (loader->section[0] == '\0')
-        return LINE_FAIL(loader, "key %.*s stands in front of the first [section]; put it into one",
+        return LINE_FAIL(loader, "key %.*s precedes the first [section]; put it into one",
                          (int)(n_key < 80 ? n_key : 80), line);
     if (n_key >= CONFIG_KEY_MAX ||
         snprintf(key, sizeof key, "%s.%.*s", loader->section, (int)n_key, line) >= (int)sizeof key ||
@@ -215,7 +215,7 @@ enum status config_load_file(struct config *config, const char *path, struct err
     enum status rc = file_read_all(path, CONFIG_FILE_MAX_BYTES, &text, &n, &read_err);
 
     if (rc == ST_LIMIT)
-        return FAIL(err, ST_CONFIG, "%s:1: larger than %d bytes; this is no config", path, CONFIG_FILE_MAX_BYTES);
+        return FAIL(err, ST_CONFIG, "%s:1: larger than %d bytes; this is not a config", path, CONFIG_FILE_MAX_BYTES);
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", read_err.text);
     return load(config, path, text, n, err);

@@ -350,7 +350,7 @@ static enum status fill_param(const struct config *config, struct config_sweep_p
     if (p->opt->type == OPT_STR)
         return FAIL(err, ST_CONFIG, "%s: %s is a text, which cannot be searched; drop the section", p->origin, p->key);
     if (!categorical && (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM))
-        return FAIL(err, ST_CONFIG, "%s: %s is no number and cannot be swept as a range; write values = a, b, c",
+        return FAIL(err, ST_CONFIG, "%s: %s is not a number and cannot be swept as a range; write values = a, b, c",
                     from.distribution != NULL ? from.distribution : p->origin, p->key);
     TRY(check_type(p, from.type, err));
     if (categorical && text.step != NULL)

@@ -89,7 +89,7 @@ static bool parse_number(const struct opt_def *opt, const char *value, double *r
 enum status config_parse_value(const struct opt_def *opt, const char *value, double *ret_number, struct error *err)
 {
     if (!parse_number(opt, value, ret_number))
-        return FAIL(err, ST_CONFIG, "%s: \"%.*s\" is no value for it", opt->key, SHOWN_MAX, value);
+        return FAIL(err, ST_CONFIG, "%s: \"%.*s\" is not a value for it", opt->key, SHOWN_MAX, value);
     return ST_OK;
 }
 
@@ -138,7 +138,7 @@ static enum status fail_parse(const struct opt_def *opt, const char *key, const 
 static enum status check_text(const char *key, const char *value, const char *origin, struct error *err)
 {
     if (strlen(value) >= OPT_STR_MAX)
-        return FAIL(err, ST_CONFIG, "%s: %s has %zu bytes, at most %d are possible", origin, key, strlen(value),
+        return FAIL(err, ST_CONFIG, "%s: %s has %zu bytes, at most %d are allowed", origin, key, strlen(value),
                     OPT_STR_MAX - 1);
     for (const char *at = value; *at != '\0'; at++)
         if (iscntrl((unsigned char)*at))

@@ -244,7 +244,7 @@ static enum status read_file(const char *path, bool only_regular, size_t max_byt
         goto done;
     }
     if (only_regular && !S_ISREG(st.st_mode)) {
-        rc = FAIL(err, ST_IO, "%s: is no file but a pipe, a socket or a device", path);
+        rc = FAIL(err, ST_IO, "%s: is not a file but a pipe, a socket or a device", path);
         goto done;
     }
     if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max_bytes) {
@@ -290,7 +290,7 @@ enum status file_make_folders(const char *path, unsigned mode, struct error *err
         n += strcspn(path + n, "/");
         snprintf(part, sizeof part, "%.*s", (int)n, path);
         if (mkdir(part, mode) != 0 && errno != EEXIST)
-            return FAIL(err, ST_IO, "%s: the folder cannot be made: %s", part, strerror(errno));
+            return FAIL(err, ST_IO, "%s: the folder cannot be created: %s", part, strerror(errno));
     }
     return ST_OK;
 }

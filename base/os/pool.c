@@ -253,7 +253,7 @@ enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *
     if (n_threads == 0)
         n_threads = cores < POOL_THREADS_MAX ? cores : POOL_THREADS_MAX;
     if (n_threads > POOL_THREADS_MAX)
-        return FAIL(err, ST_LIMIT, "%zu threads asked for, at most %d are possible", n_threads, POOL_THREADS_MAX);
+        return FAIL(err, ST_LIMIT, "%zu threads asked for, at most %d are allowed", n_threads, POOL_THREADS_MAX);
     pool = mem_alloc(sizeof *pool);
     pool->n_workers = n_threads;
     pool->spins_max = n_threads <= cores ? POOL_SPINS : 0;

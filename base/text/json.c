@@ -283,14 +283,14 @@ enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value
 {
     if (json_get(json, key) == NULL || json_get_i64(json, key, ret_value))
         return ST_OK;
-    return FAIL(err, ST_USAGE, "%s is no whole number that fits; a number is written without quotes", key);
+    return FAIL(err, ST_USAGE, "%s is not a whole number that fits; a number is written without quotes", key);
 }
 
 enum status json_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err)
 {
     if (json_get(json, key) == NULL || json_get_f64(json, key, ret_value))
         return ST_OK;
-    return FAIL(err, ST_USAGE, "%s is no number; a number is written without quotes", key);
+    return FAIL(err, ST_USAGE, "%s is not a number; a number is written without quotes", key);
 }
 
 enum status json_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err)

@@ -251,9 +251,9 @@ static enum status open_device(struct kern **ret_kern, const struct kb_options *
     else if (strcmp(o->device, "cuda") == 0)
         settings.kind = KERN_CUDA;
     else if (strcmp(o->device, "auto") != 0)
-        return FAIL(err, ST_USAGE, "bench kernels: --device is '%s', auto, cpu or cuda are possible", o->device);
+        return FAIL(err, ST_USAGE, "bench kernels: --device is '%s', auto, cpu or cuda are allowed", o->device);
     if (precision == KERN_F32 && strcmp(o->precision, "f32") != 0)
-        return FAIL(err, ST_USAGE, "bench kernels: --precision is '%s', f32 or bf16 are possible", o->precision);
+        return FAIL(err, ST_USAGE, "bench kernels: --precision is '%s', f32 or bf16 are allowed", o->precision);
     TRY(kern_open(ret_kern, &settings, err));
     enum status rc = kern_precision_set(*ret_kern, precision, err);
     if (rc != ST_OK) {

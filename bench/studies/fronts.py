@@ -8,7 +8,7 @@ usage: bench/studies/fronts.py run TRAWL PUBLISHED.csv [GAME[=WEIGHT] ...] --out
 run    deals the games (all of fronts_space.py, where none is named) out to the devices, and plays those of a device one after another, within --seconds in
        all: each by its weight, half of its time for a sweep with --lanes trials at a time, the rest for --points of what it found, which are chosen
        to be ahead of the published front, each trained --seeds times in a process of its own, nothing beside it on the device. DIR gets a line in runs.jsonl
-       for each training as it ends, a store for each game, and the configs that were trained; a study that is there already continues, up to the steps that the table has now. A device is a number
+       for each training as it ends, a store for each game, and the configs that were trained; a study that already exists continues, up to the steps that the table has now. A device is a number
        of CUDA's or cpu; each gets an equal share of the cores.
 again  trains configs, GAME-TRIAL.ini, in the same way without a sweep, one after another as they stand, each on the device that is free.
 table  makes the tables of those lines: OUT.csv has a row for each config, medians over its seeds. For each level of the published front that config

@@ -269,13 +269,13 @@ static enum status sweep_run(const struct sweep_bench *b, struct error *err)
     struct play_method id;
 
     if (b->trials < 1 || b->trials > MAX_TRIALS)
-        return FAIL(err, ST_USAGE, "bench: --trials is %lld, 1 to %d are possible", (long long)b->trials, MAX_TRIALS);
+        return FAIL(err, ST_USAGE, "bench: --trials is %lld, 1 to %d are allowed", (long long)b->trials, MAX_TRIALS);
     if (b->parallel < 1 || b->parallel > 1024)
-        return FAIL(err, ST_USAGE, "bench: --parallel is %lld, 1 to 1024 are possible", (long long)b->parallel);
+        return FAIL(err, ST_USAGE, "bench: --parallel is %lld, 1 to 1024 are allowed", (long long)b->parallel);
     if (b->taught < 0 || b->taught > MAX_TRIALS)
-        return FAIL(err, ST_USAGE, "bench: --taught is %lld, 0 to %d are possible", (long long)b->taught, MAX_TRIALS);
+        return FAIL(err, ST_USAGE, "bench: --taught is %lld, 0 to %d are allowed", (long long)b->taught, MAX_TRIALS);
     if (b->branches < 0 || b->branches > SWEEP_BRANCHES_MAX)
-        return FAIL(err, ST_USAGE, "bench: --branches is %lld, 0 to %d are possible", (long long)b->branches,
+        return FAIL(err, ST_USAGE, "bench: --branches is %lld, 0 to %d are allowed", (long long)b->branches,
                     SWEEP_BRANCHES_MAX);
     TRY(split_names(b->problems, &problems, err));
     TRY(split_names(b->methods, &methods, err));
@@ -398,6 +398,6 @@ enum status bench_front(int argc, char **argv, struct error *err)
 
     CLI_PARSE(cli, words);
     if (points < 1 || points > 100000000)
-        return FAIL(err, ST_USAGE, "bench: --points is %lld, 1 to 100000000 are possible", (long long)points);
+        return FAIL(err, ST_USAGE, "bench: --points is %lld, 1 to 100000000 are allowed", (long long)points);
     return front_run(problems, data, (size_t)points, err);
 }

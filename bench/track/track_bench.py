@@ -70,7 +70,7 @@ def sweep(folder, name, trials, env, *args):
 
 
 class Counting(FakeWandb):
-    """Keeps counts in place of lines and requests: the memory that is measured is not ours."""
+    """Keeps counts instead of lines and requests: the memory that is measured is not ours."""
 
     def answer(self, request):
         reply = super().answer(request)

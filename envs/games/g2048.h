@@ -164,7 +164,7 @@ ENV_GPU(g2048, env_gpu_bytes)
 static const struct opt_def g2048_options[] = {
     OPT_ROW_INT(struct g2048_settings, max_steps, "10000", 1, 1e9, OPT_FIXED, 0, 0, "steps",
                 "Steps after which an episode is truncated."),
-    OPT_ROW_BOOL(struct g2048_settings, one_hot, "true", "Shows a plane for each size of tile in place of a number."),
+    OPT_ROW_BOOL(struct g2048_settings, one_hot, "true", "Shows a plane for each size of tile instead of a number."),
 };
 static const struct env_about g2048_about = {"2048: slide and merge the tiles of a 4x4 board", NULL, 0};
 

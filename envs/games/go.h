@@ -317,8 +317,8 @@ ENV_GPU(go, env_gpu_bytes)
 /* -- what the program shows -- */
 static const struct opt_def go_options[] = {
     OPT_ROW_INT(struct go_settings, size, "9", 5, GO_SIDE_MAX, OPT_FIXED, 0, 0, "points",
-                "Points of the board's sides."),
-    OPT_ROW_FLOAT(struct go_settings, komi, "7.5", 0, 100, OPT_FIXED, 0, 0, "points", "What white has more."),
+                "Points on each side of the board."),
+    OPT_ROW_FLOAT(struct go_settings, komi, "7.5", 0, 100, OPT_FIXED, 0, 0, "points", "Extra points for white."),
     OPT_ROW_FLOAT(struct go_settings, aggression, "0.5", 0, 1, OPT_FIXED, 0, 0, "",
                   "Share of the opponent's moves that attack when nothing is to be taken or saved."),
     OPT_ROW_FLOAT(struct go_settings, capture_reward, "0", 0, 1, OPT_LINEAR, 0, 0.1, "",

@@ -140,10 +140,9 @@ ENV_GPU(maze, env_gpu_bytes)
 /* -- what the program shows -- */
 static const struct opt_def maze_options[] = {
     OPT_ROW_INT(struct maze_settings, min_size, "5", 5, MAZE_SIDE_MAX, OPT_FIXED, 0, 0, "cells",
-                "Sides of the smallest maze; of an even number the next odd one counts."),
-    OPT_ROW_INT(
-        struct maze_settings, max_size, "45", 5, MAZE_SIDE_MAX, OPT_FIXED, 0, 0, "cells",
-        "Sides of the largest maze, min_size where that is more; of an even number the odd one before it counts."),
+                "Side of the smallest maze; an even number counts as the next odd one."),
+    OPT_ROW_INT(struct maze_settings, max_size, "45", 5, MAZE_SIDE_MAX, OPT_FIXED, 0, 0, "cells",
+                "Side of the largest maze, at least min_size; an even number counts as the odd one before it."),
 };
 static const struct env_about maze_about = {"find the way out of a maze", NULL, 0};
 

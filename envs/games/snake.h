@@ -249,7 +249,7 @@ static const struct opt_def snake_options[] = {
     OPT_ROW_INT(struct snake_settings, height, "90", 32, SNAKE_SIDE_MAX, OPT_FIXED, 0, 0, "cells", "Rows of the grid."),
     OPT_ROW_INT(struct snake_settings, food, "256", 0, 512, OPT_FIXED, 0, 0, "cells",
                 "Cells with food, those with corpses counted."),
-    OPT_ROW_BOOL(struct snake_settings, one_hot, "true", "Shows a plane for each kind of cell in place of a number."),
+    OPT_ROW_BOOL(struct snake_settings, one_hot, "true", "Shows a plane for each kind of cell instead of a number."),
 };
 static const struct env_about snake_about = {"many snakes on one grid, each of which dies alone", NULL, 0};
 

@@ -171,7 +171,7 @@ static const struct opt_def trash_pickup_options[] = {
     OPT_ROW_INT(struct trash_pickup_settings, bins, "2", 1, 16, OPT_FIXED, 0, 0, "bins", "Bins on the grid."),
     OPT_ROW_INT(struct trash_pickup_settings, trash, "40", 1, 128, OPT_FIXED, 0, 0, "pieces", "Pieces of trash."),
     OPT_ROW_INT(struct trash_pickup_settings, size, "20", 16, TRASH_PICKUP_SIDE_MAX, OPT_FIXED, 0, 0, "cells",
-                "Cells of the grid's sides."),
+                "Cells on each side of the grid."),
     OPT_ROW_INT(struct trash_pickup_settings, max_steps, "500", 1, 1e9, OPT_FIXED, 0, 0, "steps",
                 "Steps after which an episode is truncated."),
 };

@@ -10,7 +10,7 @@ object. A byte ! in the socket says that something was raised, ? that the user c
 docs/own-games.md says how observations become numbers. A step that ends an episode resets at once: the observation is the
 first of the new episode, and the last of the old one is kept where it was truncated."""
 import sys
-sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's folder in place of a module below
+sys.path[:] = [folder for folder in sys.path if folder]  # no file of the user's folder instead of a module below
 import difflib, faulthandler, inspect, json, math, mmap, os, random, select, signal, time, traceback  # noqa: E401, E402
 
 TASK = json.loads(sys.argv[1])
@@ -94,7 +94,7 @@ def make_env(n=1):
         if name not in gymnasium.registry:
             gymnasium.envs.registration.parse_env_id(name)
     except gymnasium.error.Error as error:
-        raise Refused(f"'{name}' is no environment's id: {error} ({hint})") from None
+        raise Refused(f"'{name}' is not the id of an environment: {error} ({hint})") from None
     try:
         if TASK["kind"] == "vector" and gymnasium.__version__.startswith("0."):
             raise Refused(f"{sys.executable} has gymnasium {gymnasium.__version__}; env.vector needs 1.0 or later: "

@@ -74,7 +74,7 @@ def as_bytes(x, where):
     """For a row of bytes: other numbers would lose their fraction or their upper bits in it."""
     narrow = x.astype(np.uint8)
     if (narrow != x).any():
-        raise ValueError(f"observation{where}: numbers of {x.dtype} that are no bytes (0 to 255), which its space holds")
+        raise ValueError(f"observation{where}: numbers of {x.dtype} that are not bytes (0 to 255), which its space holds")
     return narrow
 
 

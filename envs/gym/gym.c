@@ -113,7 +113,7 @@ static enum status shape_of(const char *text, struct env_shape *ret_shape, struc
     ret_shape->width = cJSON_GetArrayItem(grid, 1)->valueint;
     ret_shape->channels = cJSON_GetArrayItem(grid, 2)->valueint;
     cJSON_ArrayForEach(item, json_get(json, "left_out"))
-        log_info("of its observations %s is left out: it is no fixed list of numbers", item->valuestring);
+        log_info("of its observations %s is left out: it is not a fixed list of numbers", item->valuestring);
     cJSON_Delete(json);
     if (ret_shape->n_heads > ENV_MAX_HEADS)
         return FAIL(

@@ -15,7 +15,7 @@ enum status env_default_settings(const struct env_def *def, void **ret_settings,
 
 /* With the shape under settings; caller deletes. */
 enum status env_describe(const struct env_def *def, const void *settings, cJSON **ret_json, struct error *err) MUST_USE;
-/* From such a text: all of the table that is no function. */
+/* From such a text: all of the table that is not a function. */
 enum status env_described(const cJSON *json, struct env_def *ret_def, struct env_shape *ret_shape,
                           struct error *err) MUST_USE;
 

@@ -358,7 +358,7 @@ static enum status load(struct library *library, struct error *err)
         return FAIL(err, ST_CONFIG, "%s: it has no symbol trawl_env; trawl_env.h has TRAWL_ENV(def) for that",
                     library->path);
     }
-    memcpy(&give, &symbol, sizeof give); /* an object pointer is no function pointer in ISO C */
+    memcpy(&give, &symbol, sizeof give); /* an object pointer is not a function pointer in ISO C */
     const struct env_def *def = give();
     if (def == NULL)
         return FAIL(err, ST_CONFIG, "%s: trawl_env() gives no table", library->path);
@@ -449,7 +449,7 @@ static enum status open_library(const char *name, const struct env_def **ret_def
         return FAIL(err, ST_CONFIG, "%s: no such library of a game (%s); `trawl env build` makes one", name,
                     strerror(errno));
     if (!S_ISREG(file.st_mode)) /* to read a pipe would take for ever */
-        return FAIL(err, ST_CONFIG, "%s: it is no file; `trawl env build` makes a library", path);
+        return FAIL(err, ST_CONFIG, "%s: it is not a file; `trawl env build` makes a library", path);
     for (const struct library *l = libraries; l != NULL; l = l->next)
         if (strcmp(l->path, path) == 0 && same_file(&l->file, &file)) {
             *ret_def = &l->def;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""train.py - gradient descent on a valley, in place of your training. Only the print at the end of each epoch is Trawl's.
+"""train.py - gradient descent on a valley, instead of your training. Only the print at the end of each epoch is Trawl's.
 
 usage: python3 train.py --lr 0.1 --momentum 0.9 --epochs 40 [--seed 1]
 """

@@ -12,7 +12,7 @@ struct cov {
     bool categorical[SPACE_MAX_DIM];
     double inv_sq[SPACE_MAX_DIM]; /* 1 / length^2 */
     double variance; /* k(x, x) without slopes */
-    bool smooth; /* squared exponential and slopes in place of Matern-5/2 */
+    bool smooth; /* squared exponential and slopes instead of Matern-5/2 */
 };
 
 /* k[j] = k(point, row j) and, unless h is NULL, h[j] for j < n, with which

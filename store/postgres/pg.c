@@ -68,7 +68,7 @@ static enum status fail_by_state(struct store *store, const char *state, const c
         return FAIL(err, ST_BUSY, "%s: %s: another program kept rows locked for 10 s (%s); close it and try again",
                     store->path, what, text);
     if (strcmp(state, "23505") == 0)
-        return FAIL(err, ST_EXISTS, "%s: %s: it is there already (%s)", store->path, what, text);
+        return FAIL(err, ST_EXISTS, "%s: %s: it already exists (%s)", store->path, what, text);
     if (strcmp(state, "42P01") == 0 || strcmp(state, "42703") == 0)
         return FAIL(err, ST_CORRUPT, "%s: the tables are not those of a Trawl store (%s); restore a copy", store->path,
                     text);

@@ -81,7 +81,7 @@ PG_ONLY int64_t pg_changes(const struct pg_stmt *stmt);
 /* -- pg_text.c -- */
 /* SQLite's SQL in PostgreSQL's words: ?1 is $1, INTEGER is bigint, ... ; mem_free. */
 char *pg_translate(const char *sql);
-/* The text as PostgreSQL takes it: NULL when it is that already, else a copy with ? for bytes that are no UTF-8. */
+/* The text as PostgreSQL takes it: NULL when it is that already, else a copy with ? for bytes that are not UTF-8. */
 char *pg_clean(const char *text);
 
 /* -- pg_lock.c -- */

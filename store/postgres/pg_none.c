@@ -1,5 +1,5 @@
-/* pg_none.c - in the place of store/postgres/ where Trawl is built without libpq: addresses are refused. What needs a
- * connection is never called, and not there (PG_ONLY). */
+/* pg_none.c - replaces store/postgres/ in a build without libpq: addresses are refused. Functions that need a connection
+ * are never called, and are left out (PG_ONLY). */
 #include "store/postgres/pg.h"
 
 enum status pg_address_check(const char *address, struct error *err)

@@ -26,7 +26,7 @@ struct pg {
     int64_t version;
 };
 
-/* A result that is no success as a status; res: NULL, the connection has the reason. Notes a lost connection. */
+/* A failed result as a status; res: NULL, the connection has the reason. Notes a lost connection. */
 enum status pg_fail(struct store *store, PGresult *res, const char *what, struct error *err);
 /* Is there a connection, or was there none to lose within a transaction? Connects again where that loses nothing. */
 enum status pg_ready(struct store *store, const char *what, struct error *err) MUST_USE;

@@ -161,7 +161,7 @@ enum status store_lock_take(struct store *store, struct error *err)
             }
             store->lock_fd = fd;
             int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-            /* The pid only makes a message better: a failure to write it is no failure. */
+            /* The pid only makes a message better: a failure to write it is not a failure. */
             (void)(ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n);
             return ST_OK;
         }

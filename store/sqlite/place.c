@@ -144,7 +144,7 @@ static enum status look_inside(struct store *store, struct error *err)
         return ST_OK;
     }
     store->overwritten = true;
-    return FAIL(err, ST_IO, "%s was written over while the store was in use", store->path);
+    return FAIL(err, ST_IO, "%s was overwritten while the store was in use", store->path);
 }
 
 enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err)
@@ -175,7 +175,7 @@ static enum status check_head(struct store *store, struct error *err)
         file->pMethods == NULL)
         return ST_OK;
     if (file->pMethods->xRead(file, head, sizeof head, 0) != SQLITE_OK || memcmp(head, magic, sizeof magic) != 0)
-        return FAIL(err, ST_CORRUPT, "%s is no store any more: it was written over while it was in use; restore a copy",
+        return FAIL(err, ST_CORRUPT, "%s is no longer a store: it was written over while it was in use; restore a copy",
                     store->path);
     return ST_OK;
 }

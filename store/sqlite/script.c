@@ -29,7 +29,7 @@ enum status store_write_script(const char *path, const char *sql, const double *
     enum status rc = ST_OK;
 
     if (file_exists(path))
-        return FAIL(err, ST_EXISTS, "%s is there already; name a new file, or remove it", path);
+        return FAIL(err, ST_EXISTS, "%s already exists; name a new file, or remove it", path);
     if (sqlite3_open(path, &db) != SQLITE_OK || run_script(db, sql, numbers, n) != SQLITE_OK)
         rc = FAIL(err, ST_IO, "%s cannot be written: %s", path, sqlite3_errmsg(db));
     sqlite3_close(db);

@@ -147,7 +147,7 @@ static enum status write_trial(const struct trial *trial, struct curves *c, cons
     if (snprintf(folder, sizeof folder, "%s/trial-%lld", dir, (long long)trial->number) >= (int)sizeof folder)
         return FAIL(err, ST_IO, "%s: the path is too long", dir);
     if (mkdir(folder, 0777) != 0)
-        return FAIL(err, ST_IO, "the folder %s cannot be made: %s", folder, strerror(errno));
+        return FAIL(err, ST_IO, "the folder %s cannot be created: %s", folder, strerror(errno));
     TRY(write_events(trial, c, folder, err));
     return write_tables(c, folder, err);
 }
@@ -159,8 +159,8 @@ enum status curve_files_write(const struct study_view *v, const char *dir, size_
 
     *ret_n = 0;
     if (mkdir(dir, 0777) != 0)
-        return errno == EEXIST ? FAIL(err, ST_EXISTS, "%s is there already; name a new folder with -o", dir)
-                               : FAIL(err, ST_IO, "the folder %s cannot be made: %s", dir, strerror(errno));
+        return errno == EEXIST ? FAIL(err, ST_EXISTS, "%s already exists; name a new folder with -o", dir)
+                               : FAIL(err, ST_IO, "the folder %s cannot be created: %s", dir, strerror(errno));
     TRY(store_open_reader(&store, v->store_path, err));
     for (size_t i = 0; i < v->n && rc == ST_OK; i++) {
         struct curves curves;

@@ -1,4 +1,4 @@
-/* believed.c - rows of what is believed of each config, and their hypervolume at a time.
+/* believed.c - the beliefs about each config as rows, and their hypervolume at a time.
  * Invariant: at every time the beliefs are those of now; the past is seen with what was learned since. */
 #include "study/findings/believed.h"
 

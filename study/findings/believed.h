@@ -1,5 +1,5 @@
-/* believed.h - a study as it is believed to be: one row a config at its expected score and cost, so that a lucky run
- * makes no front and no hypervolume. Where there is no belief, its run. Pure; any thread. */
+/* believed.h - the beliefs about a study as rows: one for each config, at its expected score and cost, so that a lucky
+ * run makes no front and no hypervolume; without a belief, its run. Pure; any thread. */
 #pragma once
 
 #include "gp/gp.h"

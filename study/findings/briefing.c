@@ -1,4 +1,4 @@
-/* briefing.c - the morning's card of a study, in numbers and in sentences. */
+/* briefing.c - the briefing of a study, in numbers and in sentences. */
 #include "study/findings/briefing.h"
 
 #include "base/text/duration.h"
@@ -144,8 +144,8 @@ void briefing_next_text(const struct study_view *v, const struct briefing *b, st
     switch (b->next) {
     case BRIEFING_EARLY:
         strbuf_add(out, b->best >= v->n && b->failures.n > 0
-                            ? "No trial has a result: look at why the trials failed before more of them run."
-                            : "Continue: too few trials have ended to estimate what more of them would bring.");
+                            ? "No trial has a result: find out why the trials failed before running more."
+                            : "Continue: too few trials have ended to estimate what more would bring.");
         break;
     case BRIEFING_CONTINUE:
         strbuf_addf(out, "Continue: another %s of work is expected to add about %.1f %% to the hypervolume.", ahead,

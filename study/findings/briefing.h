@@ -1,4 +1,4 @@
-/* briefing.h - what to know of a study in the morning: what was gained since the last visit, what to take, why it
+/* briefing.h - the briefing of a study: what was gained since the last visit, the recommended trial, why it
  * ended, what failed and where, and whether more of the search is worth its time. A struct briefing owns its failures;
  * it reads a view with advice (study_view_advise). Any thread. */
 #pragma once

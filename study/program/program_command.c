@@ -155,7 +155,7 @@ static enum status fill_name(struct filler *f, const char *name, size_t n, const
         }
     return COMMAND_FAIL(
         f,
-        "{%.*s} is no parameter; there are {argv}, {config}, {dir}, {study}, {trial}, {seed}, {env} and one "
+        "{%.*s} is not a parameter; there are {argv}, {config}, {dir}, {study}, {trial}, {seed}, {env} and one "
         "for each [sweep.NAME] and each line of [" PROGRAM_SECTION "]; {{%.*s}} is the plain text",
         (int)n, name, (int)n, name);
 }

@@ -13,7 +13,7 @@
 
 static const struct opt_def program_defs[] = {
     OPT_ROW_STR(struct program_settings, command, "",
-                "Starts this program for each trial in place of Trawl's own trainer: `python train.py {argv}`; "
+                "Starts this program for each trial instead of Trawl's own trainer: `python train.py {argv}`; "
                 "docs/own-trainer.md."),
     OPT_ROW_STR(struct program_settings, directory, "",
                 "Starts the program in this folder; empty: that of the config file."),
@@ -116,7 +116,8 @@ static enum status check_name(const char *name, const char *origin, struct error
     if (name[0] == '\0' || name[0] == '-' ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
         return FAIL(err, ST_CONFIG,
-                    "%s: '%.80s' is no name for a parameter; letters, digits, '_', '-' and '.' make one", origin, name);
+                    "%s: '%.80s' is not a name for a parameter; letters, digits, '_', '-' and '.' make one", origin,
+                    name);
     for (size_t i = 0; i < COUNT(taken); i++)
         if (strcmp(name, taken[i]) == 0)
             return FAIL(err, ST_CONFIG,

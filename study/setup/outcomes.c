@@ -56,7 +56,7 @@ static enum status note(struct outcomes *o, const struct config_item *item, cons
         return FAIL(err, ST_CONFIG, "%s: [sweep.limit.%s] has metric, min and max, and no %.40s", item->origin, name,
                     field);
     if (name[0] == '\0' || strchr(name, '.') != NULL || strlen(name) >= OUTCOME_NAME_MAX)
-        return FAIL(err, ST_CONFIG, "%s: '%.60s' is no name of a limit; write [sweep.limit.NAME], up to %d letters",
+        return FAIL(err, ST_CONFIG, "%s: '%.60s' is not a name of a limit; write [sweep.limit.NAME], up to %d letters",
                     item->origin, name, OUTCOME_NAME_MAX - 1);
     if (k < o->n_limits)
         return ST_OK;

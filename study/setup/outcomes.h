@@ -1,4 +1,4 @@
-/* outcomes.h - what else counts of a trial beside its score and cost: limits that outcomes must keep
+/* outcomes.h - what counts besides a trial's score and cost: limits that outcomes must keep
  * ([sweep.limit.NAME]) and a third objective (sweep.objective). An outcome is a metric of a trial at its end; the
  * trial's row in the store has those that its study needs. Plain values; any thread. */
 #pragma once

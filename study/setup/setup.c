@@ -430,7 +430,7 @@ static enum status make_games(struct setup *setup, struct error *err)
         if (strcmp(name, own) == 0)
             continue;
         if (env_find(name) == NULL && !env_is_outside(name))
-            return FAIL(err, ST_CONFIG, "%s: sweep.envs: '%s' is no game%s", origin, name, env_hint(name, hint));
+            return FAIL(err, ST_CONFIG, "%s: sweep.envs: '%s' is not a game%s", origin, name, env_hint(name, hint));
         TRY(derive(setup, name, NULL, 0, origin, &setup->games[k], err));
         TRY(check_perf(setup->games[k], setup->sweep.metric, origin, err));
     }
@@ -528,7 +528,7 @@ static enum status copy_table(struct config *to, const struct config *from, cons
     return ST_OK;
 }
 
-/* env: a game in place of base's, whose own options are then left out; NULL: base's. */
+/* env: a game instead of base's, whose own options are then left out; NULL: base's. */
 static enum status derive(const struct setup *base, const char *env, const struct setup_override *overrides, size_t n,
                           const char *origin, struct setup **ret_setup, struct error *err)
 {

@@ -28,30 +28,31 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(struct sweep_settings, budget, "0",
                 "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
     OPT_ROW_STR(struct sweep_settings, wall_time, "0",
-                "Ends the study after this much time with a controller at work, over all runs of the controller: 8h; "
+                "Ends the study after this much time with a controller running, over all runs of the controller: 8h; "
                 "0: no limit."),
     OPT_ROW_STR(struct sweep_settings, device_time, "0",
                 "Ends the study at this much device time over all trials: 24h; 0: no limit."),
     OPT_ROW_STR(struct sweep_settings, target, "",
                 "Ends the study when its best config is expected to reach this score; empty: none."),
     OPT_ROW_FLOAT(struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
-                  "Ends the study when its hypervolume, of what is believed of each config, grows by less than this "
-                  "share of itself in an hour (0.01: 1 %); 0: off."),
+                  "Ends the study when its hypervolume, of expected scores, grows by less than this share of itself "
+                  "in an hour (0.01: 1 %); 0: off."),
     OPT_ROW_STR(struct sweep_settings, gain_window, "1h",
-                "Measures sweep.min_gain over this last time, in which at least 10 trials must have ended.",
+                "Measures sweep.min_gain over the last period of this length, in which at least 10 trials must have "
+                "ended.",
                 .depends = "sweep.min_gain > 0"),
     OPT_ROW_INT(struct sweep_settings, priority, "1", 1, STUDY_PRIORITY_MAX, OPT_FIXED, 0, 0, "",
-                "Weighs the study's share of the devices against the others that share them."),
+                "Weighs the study's share of the devices against that of other studies."),
     OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
                 "Seeds the proposals and, with the trial's number, each trial."),
     OPT_ROW_INT(
         struct sweep_settings, seeds, "1", 1, SWEEP_SEEDS_MAX, OPT_FIXED, 0, 0, "runs",
-        "Trains each configuration under this many seeds, of which the mean counts; one that is beaten gets no further "
-        "ones. Each run is a trial: sweep.trials counts runs."),
+        "Trains each configuration under this many seeds and takes the mean; a beaten configuration gets no further "
+        "seeds. Each run is a trial: sweep.trials counts runs."),
     OPT_ROW_INT(
         struct sweep_settings, branches, "0", 0, SWEEP_BRANCHES_MAX, OPT_FIXED, 0, 0, "trials",
         "Evaluates each run at this many shorter lengths on its way, from the smallest train.total_timesteps of "
-        "the search on; each is a trial of its own that cost what the run had cost by then. For runs that contain "
+        "the search on; each is a trial of its own, with the run's cost up to that point. For runs that contain "
         "shorter ones (train.decay_steps)."),
     OPT_ROW_STR(
         struct sweep_settings, branches_length, "",
@@ -61,17 +62,17 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(
         struct sweep_settings, envs, "",
         "Trains each configuration on all of these games, `pong, breakout`: one trial a game, of which the mean "
-        "counts, in perf or another share; empty: env.name alone."),
+        "counts, as perf or another share; empty: env.name alone."),
     OPT_ROW_INT(
         struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
         "Spreads this many configurations evenly before the model proposes; 0: five more than dimensions, at most 10.",
         .depends = "sweep.method = pareto"),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
-                  "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
-                  "costs, and where all is too expensive the cheapest is proposed; 0: no cap.",
+                  "Proposes trials that are predicted to cost less, in units of sweep.cost; the first trials "
+                  "(n_init) know no costs, and if all are too expensive the cheapest is proposed; 0: no cap.",
                   .depends = "sweep.method = pareto"),
     OPT_ROW_BOOL(struct sweep_settings, stop_overruns, "true",
-                 "Stops a trial that has cost far more than was predicted (97.5 % of such runs, and twice the expected "
+                 "Stops a trial that has cost far more than predicted (97.5 % of such runs, and twice the expected "
                  "cost) and can no longer reach more than another has for less; its score is kept.",
                  .depends = "sweep.method = pareto"),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps|own", OPT_FIXED,
@@ -79,7 +80,7 @@ static const struct opt_def sweep_defs[] = {
                  "steps, or own: what a program reports as cost, in any unit."),
     OPT_ROW_FLOAT(
         struct sweep_settings, confirm, "0.2", 0, 0.5, OPT_FIXED, 0, 0, NULL,
-        "Runs what is shown as advice (best, knee, front) again under fresh seeds, the most doubtful first, for "
+        "Runs the recommended configs (best, knee, front) again under fresh seeds, the most uncertain first, for "
         "at most this share of the study's budget; 0: never."),
     OPT_ROW_INT(struct sweep_settings, max_failures, "10", 0, 1e6, OPT_FIXED, 0, 0, "trials",
                 "Stops the sweep after this many failed trials in a row; 0: never."),
@@ -90,11 +91,11 @@ static const struct opt_def sweep_defs[] = {
                   "Saves a running trial this often, so that it can resume after a crash; 0: only when it is stopped."),
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
-        "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, other "
+        "Names the devices for trials: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, other "
         "machines as ssh:HOST, slurm:gpu=1*16 or cmd:COMMAND (docs/many-machines.md), or none: only nodes and "
-        "clients outside get trials (docs/own-trainer.md)."),
+        "outside clients get trials (docs/own-trainer.md)."),
     OPT_ROW_STR(struct sweep_settings, launcher, "none",
-                "Starts nodes for the trials that wait, beside what sweep.devices names: slurm:gpu=1/partition=long*16 "
+                "Starts nodes for waiting trials, in addition to sweep.devices: slurm:gpu=1/partition=long*16 "
                 "keeps up to 16 jobs of sbatch, each a `trawl node` (docs/many-machines.md); none: no nodes."),
     OPT_ROW_STR(struct sweep_settings, device_costs, "alike",
                 "Sets how seconds on different devices compare: alike: the study uses devices of one kind only; any: "
@@ -106,8 +107,8 @@ static const struct opt_def sweep_defs[] = {
                 "Names the program on other machines; it must be of the same build."),
     OPT_ROW_INT(
         struct sweep_settings, runs_per_device, "1", 1, SWEEP_LANES_MAX, OPT_FIXED, 0, 0, "trials",
-        "Runs this many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
-        "no more than cores (unless sweep.cost is env_steps)."),
+        "Runs this many trials at a time on each device; on a CPU each has its own share of the cores, so there can "
+        "be no more than cores (unless sweep.cost is env_steps)."),
     OPT_ROW_FLOAT(struct sweep_settings, hang_timeout_s, "600", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Regards a trial as hung after this long without progress, and replaces its worker; 0: never."),
     OPT_ROW_FLOAT(struct sweep_settings, lease_s, "60", 1, 86400, OPT_FIXED, 0, 0, "s",

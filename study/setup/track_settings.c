@@ -21,14 +21,14 @@ static const struct opt_def track_defs[] = {
     OPT_ROW_FLOAT(
         struct track_settings, beat_s, "30", 0.1, 240, OPT_FIXED, 0, 0, "s",
         "Sends W&B a heartbeat of a run that has reported nothing for this long; without one W&B shows it as crashed "
-        "after some 5 minutes."),
+        "after about 5 minutes."),
     OPT_ROW_FLOAT(struct track_settings, thin_s, "0", 0, 3600, OPT_FIXED, 0, 0, "s",
                   "Sends at most one report of each run in this time, the last one; 0: all."),
     OPT_ROW_INT(struct track_settings, requests_per_minute, "0", 0, 100000, OPT_FIXED, 0, 0, "1/min",
                 "Bounds the requests to one tracker over all runs; 0: what suits the tracker."),
     OPT_ROW_INT(struct track_settings, outbox_rows, "1000000", 0, INT64_C(1000000000000), OPT_FIXED, 0, 0, "rows",
-                "Bounds the rows of a study that wait in the store for trackers (about 1 GB at the default); past it "
-                "reports are left out for trackers, while starts, results and the final front are kept; 0: no bound."),
+                "Bounds the rows of a study that wait in the store for trackers (about 1 GB at the default); beyond "
+                "it trackers miss reports but still get starts, results and the final front; 0: no bound."),
     OPT_ROW_FLOAT(struct track_settings, flush_s, "30", 0, 3600, OPT_FIXED, 0, 0, "s",
                   "Lets the end of the command wait this long for uploads; `trawl sync` sends the rest."),
     OPT_ROW_BOOL(struct track_settings, files, "true", "Sends configs, the report and the picture of the front too."),

@@ -181,7 +181,7 @@ static enum status by_parent(const struct search_expr *e, const struct search *s
     fill_values(e, s, x, values);
     if (!expr_interval(e->expr, values, name, &p->parent_min, &p->parent_max))
         return FAIL(err, ST_CONFIG,
-                    "%s: when compares %s in a way that is no range of it; write %s > 1, or two of these with and",
+                    "%s: when compares %s in a way that is not a range of it; write %s > 1, or two of these with and",
                     origin, of->key, of->key);
     *ret_effect = p->parent_min <= of->min && p->parent_max >= of->max ? EFFECT_ALWAYS
                   : p->parent_min > of->max || p->parent_max < of->min || p->parent_min > p->parent_max

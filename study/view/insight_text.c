@@ -17,7 +17,7 @@ static void print_importance(const struct study_view *v)
     const struct gp_insight *in = &v->advice;
     char score[32], cost[32];
 
-    printf("share of the variance that a parameter explains by itself:\n");
+    printf("share of the variance that each parameter explains alone:\n");
     printf("%-32s %14s %14s\n", "parameter", v->study.metric, "ln cost");
     for (size_t i = 0; i < v->search.space.dim; i++) {
         effect_text(&in->score[i], score);

@@ -57,7 +57,7 @@ static enum status fill_name(struct strbuf *out, const char *name, size_t n, con
         value = find(json_get(config, PROGRAM_SECTION), name, n);
     if (value == NULL)
         return FAIL(err, ST_USAGE,
-                    "agent: {%.*s} in the command is no parameter of the study; there are {argv}, {config}, {dir}, "
+                    "agent: {%.*s} in the command is not a parameter of the study; there are {argv}, {config}, {dir}, "
                     "{study}, {trial}, {seed}, {env} (of a study with sweep.envs) and one for each parameter; {{%.*s}} "
                     "is the plain text",
                     (int)n, name, (int)n, name);

@@ -101,7 +101,7 @@ static enum ask_outcome call_store(struct ask_client *c, const char *verb, int64
     }
 }
 
-/* What our server reports about it, in place of the whole body. */
+/* What our server reports about it, instead of the whole body. */
 static void explain(const struct http_reply *reply, char *text)
 {
     const char *error = reply->json != NULL ? json_get_str(reply->json, "error") : NULL;

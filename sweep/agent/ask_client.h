@@ -15,7 +15,7 @@ struct ask_place {
     char token[128]; /* "": none; a secret */
     bool direct; /* a store, without its controller (ask_store.h) */
 };
-/* token: in place of the address's own; NULL: none. */
+/* token: instead of the address's own; NULL: none. */
 enum status ask_place_parse(const char *text, const char *token, struct ask_place *ret_place,
                             struct error *err) MUST_USE;
 

@@ -1,4 +1,4 @@
-/* node_beat.h - a node's signs of life in its store, from a thread of their own: what waits for the store is no sign
+/* node_beat.h - a node's signs of life in its store, from a thread of their own: what waits for the store is not a sign
  * that the node is gone. The caller owns the beat; its calls may come from any one thread. */
 #pragma once
 

@@ -95,7 +95,7 @@ static bool read_result(const char *path, const char *place, const char *study, 
     THEN(rc, json_parse(text, n, &json, &why));
     THEN(rc, read_fields(json, place, study, ret, &fits, &why));
     if (rc != ST_OK && access(path, F_OK) == 0) /* else another agent has just sent it */
-        log_warn("%s is no result that can be sent (%s); it is left as it is: repair or remove it", path, why.text);
+        log_warn("%s is not a result that can be sent (%s); it is left as it is: repair or remove it", path, why.text);
     if (fits)
         snprintf(ret->path, sizeof ret->path, "%s", path);
     return fits;

@@ -68,8 +68,7 @@ static enum status make_slots(struct agent_cmd *c, struct error *err)
             rc = FAIL(err, ST_USAGE, "agent: %s is another machine; start an agent there", devices->v[i].label);
     size_t n = c->devices != NULL && devices->n > 0 ? devices->n : 1;
     if (rc == ST_OK && n * (size_t)c->jobs > AGENT_SLOTS_MAX)
-        rc =
-            FAIL(err, ST_USAGE, "agent: %zu programs at a time; %d are possible", n * (size_t)c->jobs, AGENT_SLOTS_MAX);
+        rc = FAIL(err, ST_USAGE, "agent: %zu programs at a time; %d are allowed", n * (size_t)c->jobs, AGENT_SLOTS_MAX);
     c->slots = mem_array(AGENT_SLOTS_MAX, sizeof *c->slots);
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         const char *device = devices->n > 0 ? devices->v[i].label : "";
@@ -136,11 +135,15 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
          "under which the study knows this agent (HOST-PID); one that comes back under its name gets its trials again"},
         {"token-file", 0, CLI_TEXT, &c->token_file, "FILE",
          "its first word is the server's token (" TOKEN_VARIABLE " of the environment, or ?token= of the address)"},
-        {"dir", 0, CLI_TEXT, &c->dir, "DIR", "folder of the trials' folders (STUDY.runs)"},
+        {"dir", 0, CLI_TEXT, &c->dir, "DIR", "parent folder of the trials' folders (STUDY.runs)"},
         {"spool", 0, CLI_TEXT, &c->spool, "DIR",
          "folder of results that are not acknowledged yet (~/.local/state/trawl/agent)"},
-        {"trial-time", 0, CLI_SECONDS, &c->limit_s, "TIME", "end a program that has run this long: it has failed"},
-        {"grace", 0, CLI_SECONDS, &c->grace_s, "TIME", "between SIGTERM and SIGKILL of a program that is to stop (5s)"},
+        {"trial-time", 0, CLI_SECONDS, &c->limit_s, "TIME",
+         "end a program that has run this long; its trial has "
+         "failed"},
+        {"grace", 0, CLI_SECONDS, &c->grace_s, "TIME",
+         "time between SIGTERM and SIGKILL when a program is stopped "
+         "(5s)"},
     };
     const struct cli cli = {
         .name = "agent",
@@ -150,7 +153,8 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
             "controller of a store on this machine, for a trial, starts the program, passes on what it reports\n"
             "(lines `TRAWL score=0.5 step=100`, docs/own-trainer.md), sends the result, and asks again, until\n"
             "the study has ended. {argv} stands for all parameters as --name value, {NAME} for one, {config} for a\n"
-            "file with all of them. When the network is down the program runs on, and its result waits on the disk.\n"
+            "file with all of them. When the network is down the program keeps running, and its result waits on the "
+            "disk.\n"
             "Ctrl-C stops the programs and gives their trials back.",
         .examples = "  trawl agent http://gpu1:8080 first -- python train.py {argv}\n"
                     "  trawl agent my.db first --jobs 4 -- ./train --lr {lr} --out {dir}\n"
@@ -168,12 +172,11 @@ enum status cmd_agent(int argc, char **argv, struct error *err)
         c->set.n_words = end < argc ? (size_t)(argc - end - 1) : 0;
         if (c->set.n_words == 0)
             rc = FAIL(err, ST_USAGE,
-                      "agent: which program? Write it after --: trawl agent %s %s -- python train.py "
+                      "agent: give a program after --: trawl agent %s %s -- python train.py "
                       "{argv}",
                       words.v[0], words.v[1]);
         else if (c->jobs < 1 || c->jobs > AGENT_SLOTS_MAX)
-            rc =
-                FAIL(err, ST_USAGE, "agent: --jobs is %lld; 1 to %d are possible", (long long)c->jobs, AGENT_SLOTS_MAX);
+            rc = FAIL(err, ST_USAGE, "agent: --jobs is %lld; 1 to %d are allowed", (long long)c->jobs, AGENT_SLOTS_MAX);
         THEN(rc, read_token(c, err));
         THEN(rc, make_slots(c, err));
         THEN(rc, run(c, &words, err));

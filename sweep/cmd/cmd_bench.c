@@ -39,10 +39,10 @@ static enum status check_usage(const struct bench *b, const struct cli_words *wo
         return FAIL(err, ST_USAGE, "bench: '%s' is not known; `trawl bench env NAME` or `trawl bench train CONFIG`",
                     words->v[0]);
     if (b->repeats < 1 || b->repeats > BENCH_MAX_REPEATS)
-        return FAIL(err, ST_USAGE, "bench: --repeats is %lld, 1 to %d are possible", (long long)b->repeats,
+        return FAIL(err, ST_USAGE, "bench: --repeats is %lld, 1 to %d are allowed", (long long)b->repeats,
                     BENCH_MAX_REPEATS);
     if (b->envs < 1 || b->envs > 10000000)
-        return FAIL(err, ST_USAGE, "bench: --envs is %lld, 1 to 10000000 are possible", (long long)b->envs);
+        return FAIL(err, ST_USAGE, "bench: --envs is %lld, 1 to 10000000 are allowed", (long long)b->envs);
     return ST_OK;
 }
 
@@ -69,7 +69,7 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
     struct bench b = {.repeats = 5, .threads = -1, .envs = 1024, .seconds = 1, .device = "cpu", .precision = "f32"};
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"repeats", 0, CLI_INT, &b.repeats, "N", "measure this often, give the median (5)"},
+        {"repeats", 0, CLI_INT, &b.repeats, "N", "number of measurements, of which the median counts (5)"},
         {"seconds", 0, CLI_SECONDS, &b.seconds, "TIME", "length of each repeat (1s)"},
         {"threads", 0, CLI_INT, &b.threads, "N", "0: one per core (env: 1, train: the config's)"},
         {"envs", 0, CLI_INT, &b.envs, "N", "env: games in the batch (1024)"},

@@ -58,9 +58,9 @@ enum status cmd_check(int argc, char **argv, struct error *err)
         .name = "check",
         .synopsis = "trawl check STORE [--json]",
         .about =
-            "Reads all of a store and compares it with its checksums: the file's own order, every study, trial and\n"
-            "learning curve, and the rows that wait for trackers. It only reads, also while a sweep runs. Whatever\n"
-            "shows or uses a result checks it too; this checks all of them and names each that is damaged.\n"
+            "Reads all of a store and compares it with its checksums: the structure of the file, every study, "
+            "trial\nand learning curve, and the rows that wait for trackers. It only reads, also while a sweep runs. "
+            "Every\ncommand checks the results that it uses; this one checks all and names each that is damaged.\n"
             "Rows of an older Trawl, which wrote no checksums, are counted as unchecked. Exit code 1: something is "
             "damaged.",
         .examples = "  trawl check runs.db\n"
@@ -101,8 +101,9 @@ static enum status backup(const char *from, const char *to, struct error *err)
     TRY(rc);
     rc = store_verify(to, &v, print_finding, stderr, err);
     if (rc == ST_OK && v.n_damaged > 0)
-        rc = FAIL(err, ST_CORRUPT, "%s is damaged in %lld place(s), and a copy of that is no backup; none was written",
-                  from, (long long)v.n_damaged);
+        rc = FAIL(err, ST_CORRUPT,
+                  "%s is damaged in %lld place(s), and a copy of that is not a backup; none was written", from,
+                  (long long)v.n_damaged);
     if (rc != ST_OK) {
         (void)unlink(to);
         return rc;
@@ -120,9 +121,9 @@ enum status cmd_backup(int argc, char **argv, struct error *err)
         .synopsis = "trawl backup STORE FILE",
         .about =
             "Copies a store as it is at one instant, also while a sweep or daemon writes it, and checks the copy.\n"
-            "A file that exists is never written over. To restore a backup, end the controller and put the file\n"
-            "in the store's place, without the -wal and -shm files of the old one. Checkpoints are files of their\n"
-            "own, in STORE.checkpoints.",
+            "An existing file is never overwritten. To restore a backup, end the controller and put the file\n"
+            "in the store's place, without the -wal and -shm files of the old one. Checkpoints are separate\nfiles, "
+            "in STORE.checkpoints.",
         .examples = "  trawl backup runs.db /backup/runs-$(date +%F).db\n"
                     "  trawl backup runs.db copy.db && trawl check copy.db",
         .opts = NULL,

@@ -299,9 +299,9 @@ static enum status start(struct daemon_cmd *d, struct error *err)
 static enum status check_usage(const struct daemon_cmd *d, struct error *err)
 {
     if (d->log_mb < 1 || d->log_mb > 100000)
-        return FAIL(err, ST_USAGE, "daemon: --log-mb is %lld, 1 to 100000 are possible", (long long)d->log_mb);
+        return FAIL(err, ST_USAGE, "daemon: --log-mb is %lld, 1 to 100000 are allowed", (long long)d->log_mb);
     if (d->log_keep > 1000)
-        return FAIL(err, ST_USAGE, "daemon: --log-keep is %lld, 0 to 1000 are possible", (long long)d->log_keep);
+        return FAIL(err, ST_USAGE, "daemon: --log-keep is %lld, 0 to 1000 are allowed", (long long)d->log_keep);
     return check_writable(d->store_path, err);
 }
 
@@ -327,11 +327,11 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &d.store_path, "FILE",
-         "the store, made when missing: a file, or postgresql://HOST/DATABASE (trawl.db)"},
+         "the store, created if missing: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"devices", 0, CLI_TEXT, &d.devices, "LIST",
          "auto, cpu, cuda:0,cuda:1, ssh:HOST, slurm:gpu=1*N, cmd:COMMAND (auto)"},
         {"runs-per-device", 0, CLI_INT, &d.runs_per_device, "N", "trials at a time on each device (1)"},
-        {"detach", 0, CLI_FLAG, &d.detach, NULL, "go to the background; the log is then STORE.log"},
+        {"detach", 0, CLI_FLAG, &d.detach, NULL, "run in the background; the log is then STORE.log"},
         {"log", 0, CLI_TEXT, &d.log_path, "FILE", "log into a file that rotates (stderr)"},
         {"log-mb", 0, CLI_INT, &d.log_mb, "N", "begin a new log file at N MB (10)"},
         {"log-keep", 0, CLI_INT, &d.log_keep, "N", "keep N old log files (5)"},
@@ -340,12 +340,13 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
         .name = "daemon",
         .synopsis = "trawl daemon [--store FILE] [--devices LIST] [--runs-per-device N] [--detach] [--log FILE]",
         .about = "Runs all studies of a store, side by side on the same devices, until it is stopped (Ctrl-C,\n"
-                 "SIGTERM). `trawl sweep CONFIG --name NAME --store FILE` hands it a study and watches; leaving does\n"
-                 "not stop the study. `trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and\n"
-                 "`show` look. Studies that were running when it ended, however that was, continue when it starts\n"
-                 "again. On a store in PostgreSQL a second daemon, also on another machine, stands by and takes over\n"
-                 "within 10 s when the first ends; studies that a `trawl sweep` runs are left to it for as long as it\n"
-                 "lives. [sweep] options that concern the machine (hang_timeout_s, worker_memory) can be given as\n"
+                 "SIGTERM). `trawl sweep CONFIG --name NAME --store FILE` hands it a study and watches; leaving "
+                 "does\nnot stop the study. `trawl pause`, `continue`, `stop`, `add` and `priority` control it, "
+                 "`trawl ls` and\n`show` show it. Studies that were running when the daemon ended, for whatever "
+                 "reason, continue when\nit starts again. On a store in PostgreSQL a second daemon, also on another "
+                 "machine, stands by and takes over\n"
+                 "within 10 s when the first ends; studies that a `trawl sweep` runs are left to it while it lives. "
+                 "[sweep] options that concern the machine (hang_timeout_s, worker_memory) can be given as\n"
                  "--sweep.KEY.",
         .examples = "  trawl daemon --store runs.db\n"
                     "  trawl daemon --store runs.db --devices cuda:all --detach\n"

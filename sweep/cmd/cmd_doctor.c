@@ -181,8 +181,8 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "doctor",
         .synopsis = "trawl doctor [--store FILE] [--json]",
-        .about = "Shows the build, its libraries, the processor, memory and accelerator, and whether the store is\n"
-                 "whole and can be written. Exit code 1 when a sweep could not run here.",
+        .about = "Shows the build, its libraries, the processor, memory and accelerator, and whether the store "
+                 "is\nintact and can be written. Exit code 1 when a sweep could not run here.",
         .examples = "  trawl doctor\n"
                     "  trawl doctor --store /data/studies.db --json",
         CLI_OPTS(opts),

@@ -105,19 +105,19 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         {"seed", 0, CLI_INT, &e.settings.seed, "N", "seed of the games (1)"},
         {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N",
          "stop after this many decisions of each agent, rounded up to a multiple of 32 (train.eval_max_steps)"},
-        {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action in place of sampling"},
+        {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action instead of sampling"},
         {"video", 0, CLI_TEXT, &e.video.path, "FILE",
-         "also play one episode into a video, 25 decisions a second: .gif, or .mp4 where the program ffmpeg is"},
+         "also play one episode into a video, 25 decisions a second: .gif, or .mp4 if ffmpeg is installed"},
         {"video-steps", 0, CLI_INT, &e.video.steps, "N", "end the video after this many decisions (1000)"},
         {"json", 0, CLI_FLAG, &e.json, NULL, "print the result as one JSON object"},
     };
     const struct cli cli = {
         .name = "eval",
         .synopsis = "trawl eval CHECKPOINT [--episodes N] [--video FILE] [--json]",
-        .about = "Plays the policy of a checkpoint on fresh games, other ones than at the end of its training. Every\n"
-                 "game's first episodes count and no others, so that short ones are not favoured. An episode that is\n"
-                 "unfinished at the step limit counts with what it has, and the result says so. +- is the standard\n"
-                 "error of the mean over the games, which one game of many agents does not have.",
+        .about = "Plays the policy of a checkpoint on fresh games, not those at the end of its training. Only the "
+                 "first\nepisodes of each game count, so that short ones are not favoured. An episode that is "
+                 "unfinished at\nthe step limit counts with its score so far, and the result reports it. +- is the "
+                 "standard error of\nthe mean over the games, which one game of many agents does not have.",
         .examples = "  trawl eval cartpole.ckpt\n"
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json\n"
                     "  trawl eval pong.ckpt --video pong.gif",

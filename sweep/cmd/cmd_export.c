@@ -147,7 +147,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
          "of one trial: ini, args (a command line) or json (for other programs); of all: csv, jsonl, optuna, "
          "curves (ini); of a policy: onnx, safetensors, header (by FILE's suffix)"},
         {"samples", 0, CLI_TEXT, &samples, "FILE",
-         "of a policy: also write 64 of its decisions with what it saw, to check another program by"},
+         "of a policy: also write 64 of its decisions with the observations, to check another program against"},
     };
     const struct cli cli = {
         .name = "export",
@@ -158,7 +158,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
             "  best           what the models of all runs together recommend, not one lucky run\n"
             "  best-run       the best score of one run\n"
-            "  knee           where the front bends: expensive enough to be good, cheap enough to be worth it\n"
+            "  knee           where the front bends: more cost than this buys little score\n"
             "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h), in the unit of sweep.cost\n"
             "  score>=X       the cheapest at least this good (score<=X when the study minimizes)\n"
             "  trial=N        this one\n"

@@ -164,10 +164,10 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
         .name = "ls",
         .synopsis = "trawl ls [--store FILE] [--json]",
         .about =
-            "Lists the studies of a store. It only reads, also while a sweep runs. A study that could continue is\n"
-            "running (a controller runs it), waiting (one has the store and runs others), interrupted (none does, and\n"
-            "trials were cut off) or idle (none does); else it is paused or ended. In JSON that is \"now\", beside\n"
-            "\"state\" of the store.",
+            "Lists the studies of a store. It only reads, also while a sweep runs. A study that could continue "
+            "is\nrunning (a controller runs it), waiting (a controller has the store and runs others), interrupted "
+            "(no\ncontroller, and trials were cut off) or idle (no controller); otherwise it is paused or ended. In "
+            "JSON\nthis is \"now\", beside the store's \"state\".",
         .examples = "  trawl ls --store my.db\n"
                     "  trawl ls --json",
         CLI_OPTS(opts),
@@ -354,10 +354,10 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "show",
         .synopsis = "trawl show NAME [--store FILE] [--since TIME | --front | --timeline] [--json]",
-        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then\n"
-                 "what was gained lately, the trial to take, the values at which trials fail, whether more of the\n"
-                 "search is worth its time, how much each parameter matters, bounds that the front leans on, and how\n"
-                 "well proposals were predicted. It only reads.",
+        .about = "Shows a study and all its trials: state, score, cost, parameters and reasons of failures; then "
+                 "what\nwas gained lately, the recommended trial, the values at which trials fail, whether to "
+                 "continue the\nsearch, how much each parameter matters, bounds that the front leans on, and how "
+                 "well proposals were\npredicted. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
         CLI_OPTS(opts),

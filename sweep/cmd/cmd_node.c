@@ -103,11 +103,11 @@ enum status cmd_node(int argc, char **argv, struct error *err)
         .name = "node",
         .synopsis = "trawl node [--store STORE] [--devices LIST] [--runs-per-device N] [--idle TIME]",
         .about =
-            "Trains trials on this machine's devices for whichever study of the store waits: takes a queued\n"
+            "Trains trials on this machine's devices for any study of the store that waits: takes a queued\n"
             "trial, trains it as a worker of `trawl sweep` would, writes its curve and its result into the store,\n"
-            "and takes the next. It needs nothing but the store; a controller (`trawl daemon`, `trawl sweep`)\n"
-            "proposes the trials, here or elsewhere. While the store cannot be reached the trials run on and\n"
-            "their results wait on the disk; a trial whose node is silent for sweep.lease_s is queued again, and\n"
+            "and takes the next. It needs only the store; a controller (`trawl daemon`, `trawl sweep`)\n"
+            "proposes the trials, here or elsewhere. While the store cannot be reached the trials keep running "
+            "and\ntheir results wait on the disk; a trial whose node is silent for sweep.lease_s is queued again, and\n"
             "what that node reports later is kept and not counted. A signal saves the trials, gives them back and\n"
             "ends the node.",
         .examples =
@@ -125,7 +125,7 @@ enum status cmd_node(int argc, char **argv, struct error *err)
     c->devs = mem_alloc(sizeof *c->devs);
     enum status rc = cli_parse(&cli, argc, argv, &words, err);
     if (rc == ST_OK && !words.help && (c->runs_per_device < 1 || c->runs_per_device > SWEEP_LANES_MAX))
-        rc = FAIL(err, ST_USAGE, "node: --runs-per-device is %lld; 1 to %d are possible", (long long)c->runs_per_device,
+        rc = FAIL(err, ST_USAGE, "node: --runs-per-device is %lld; 1 to %d are allowed", (long long)c->runs_per_device,
                   SWEEP_LANES_MAX);
     if (rc == ST_OK && !words.help)
         rc = run(c, err);

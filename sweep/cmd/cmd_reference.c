@@ -8,10 +8,10 @@
 static const char head[] =
     "# Options\n\n"
     "Written by `trawl reference > docs/options.md` from the tables that the program itself reads; do not edit.\n\n"
-    "A key stands in a config file as `key = value` under its `[section]`, or on the command line as\n"
+    "A key appears in a config file as `key = value` under its `[section]`, or on the command line as\n"
     "`--section.key value`. Later ones win: defaults, the game's own defaults, the file, the command line. Numbers may "
     "be\n"
-    "written `1_000_000`, `1M`, `64k` or `3e7`. The column *swept* says how a sweep walks the option when its\n"
+    "written `1_000_000`, `1M`, `64k` or `3e7`. The column *swept* states how a sweep searches the option if its\n"
     "`[sweep.SECTION.KEY]` section is empty; such a section may hold `distribution` (linear, log, logit, pow2, int,\n"
     "categorical), `min`, `max`, `mean` (where the first trial starts) and, for choices, `values`.\n";
 
@@ -33,10 +33,10 @@ static const char *const how_text[] = {"read as", "left out", "only", "else a wa
 /* Names of the PufferLib ini family. */
 static void add_dialect(struct strbuf *out)
 {
-    strbuf_add(
-        out, "\n## Names from the PufferLib ini family\n\nConfigs of PufferLib 3.0 and 4.0 train what they train "
-             "there: [puffer.md](puffer.md). Their names, whose they are,\nand what becomes of them:\n\n| name | of | "
-             "how | ours, or the values | why |\n|---|---|---|---|---|\n");
+    strbuf_add(out,
+               "\n## Names from the PufferLib ini family\n\nConfigs of PufferLib 3.0 and 4.0 train here as they do "
+               "there: [puffer.md](puffer.md). Their names, their version,\nand how they are read:\n\n| name | of | "
+               "how | ours, or the values | why |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < dialect_n_rows; i++) {
         const struct dialect_row *r = &dialect_rows[i];
         strbuf_addf(out, "| `%s` | %s | %s | ", r->key,
@@ -55,13 +55,12 @@ static void add_dialect(struct strbuf *out)
         if (dialect_game_rows[i].only != NULL)
             strbuf_addf(out, "| %s | `env.%s` | %.*s |\n", dialect_game_rows[i].game, dialect_game_rows[i].key,
                         (int)strcspn(dialect_game_rows[i].only, "|"), dialect_game_rows[i].only);
-    strbuf_add(out, "\nIts words, in any case:\n\n| key | theirs | ours |\n|---|---|---|\n");
+    strbuf_add(out, "\nIts values, case-insensitive:\n\n| key | theirs | ours |\n|---|---|---|\n");
     for (size_t i = 0; i < dialect_n_values; i++)
         strbuf_addf(out, "| `%s` | `%s` | `%s` |\n", dialect_values[i].key, dialect_values[i].from,
                     dialect_values[i].to);
-    strbuf_add(
-        out,
-        "\nWhat a config of that version trains with when no file says:\n\n| option | 3.0 | 4.0 |\n|---|---|---|\n");
+    strbuf_add(out,
+               "\nDefaults of that version for options that no file sets:\n\n| option | 3.0 | 4.0 |\n|---|---|---|\n");
     for (size_t i = 0; i < dialect_n_defaults; i++) {
         const struct dialect_default *d = &dialect_defaults[i];
         strbuf_addf(out, "| `%s`%s%s | %s | %s |\n", d->key, d->game != NULL ? " of " : "",

@@ -200,8 +200,8 @@ enum status cmd_report(int argc, char **argv, struct error *err)
                  "the scores that a quarter, half and three quarters of several studies, which differ in their seed\n"
                  "alone, reach at a cost. --figure front --format tex is the front as a table of LaTeX, and a second\n"
                  "one of the search: space, compute and seeds.\n\n"
-                 "--site writes the studies that are named as a folder: open its index.html, or copy it to any web\n"
-                 "server. The pages are those of `trawl serve` as of now. Policies of the front play in the browser:\n"
+                 "--site writes the named studies as a folder: open its index.html, or copy it to any web\nserver. "
+                 "The pages are those of `trawl serve` as of now. Policies of the front play in the browser:\n"
                  "built-in games by themselves, others as recorded.",
         .examples = "  trawl report first --store my.db -o report.html\n"
                     "  trawl report first --store my.db --format csv >trials.csv\n"

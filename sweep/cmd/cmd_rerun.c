@@ -176,7 +176,7 @@ static enum status check_usage(const struct rerun *r, struct error *err)
     if (r->number < 0)
         return FAIL(err, ST_USAGE, "rerun: which trial? --trial N; `trawl show NAME` lists them");
     if (r->n_seeds != SEEDS_NOT_GIVEN && (r->n_seeds < 1 || r->n_seeds > SEEDS_MAX))
-        return FAIL(err, ST_USAGE, "rerun: --seeds is %lld, 1 to %d are possible", (long long)r->n_seeds, SEEDS_MAX);
+        return FAIL(err, ST_USAGE, "rerun: --seeds is %lld, 1 to %d are allowed", (long long)r->n_seeds, SEEDS_MAX);
     if (r->n_seeds > 0 && r->output != NULL)
         return FAIL(err, ST_USAGE, "rerun: -o saves the run with the stored seed; leave --seeds out");
     return ST_OK;
@@ -199,9 +199,9 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
         .name = "rerun",
         .synopsis = "trawl rerun NAME --trial N [--seeds K [--no-store]] [-o FILE] [--store FILE] [--json]",
         .about =
-            "Trains the config of a trial again. Without --seeds: with the trial's own seed, and compares score,\n"
-            "steps and (where a checkpoint was kept) weights with the stored ones; on the same device and program\n"
-            "they are equal to the bit, and the exit code is 1 when they are not. A trial that extends another\n"
+            "Trains the config of a trial again. Without --seeds: with the trial's own seed, and compares "
+            "score,\nsteps and (if a checkpoint was kept) weights with the stored ones; on the same device and "
+            "program\nthey are equal to the bit, and the exit code is 1 if they are not. A trial that extends another\n"
             "(`trawl extend`) is trained from the start, which may give another result. With --seeds K: K times\n"
             "with fresh seeds, for the mean of score and cost with its 95 % interval, and how typical the stored\n"
             "score is; the runs become trials of the study, so that its front and its models know them. A trial\n"

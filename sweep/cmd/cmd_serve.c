@@ -35,7 +35,7 @@ static enum status make_token_file(const char *path, struct error *err)
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) {
         int os = errno;
         if (fd >= 0) {
-            (void)unlink(path); /* a part of it is no token */
+            (void)unlink(path); /* a part of it is not a token */
             close(fd);
         }
         return FAIL(err, ST_IO, "serve: the token could not be written to %s (%s); give --token-file another path",
@@ -80,7 +80,7 @@ static enum status split_hosts(struct serve_cmd *c, struct serve_settings *set, 
     return ST_OK;
 }
 
-/* A browser at the page, where there is a display; failing is no failure. */
+/* A browser at the page, where there is a display; failing is not a failure. */
 static void open_browser(const char *url)
 {
     if (getenv("DISPLAY") == NULL && getenv("WAYLAND_DISPLAY") == NULL)
@@ -101,7 +101,7 @@ static void open_browser(const char *url)
         waitpid(pid, NULL, 0);
 }
 
-/* Pages wait for a store that is not there yet, and report one that is damaged; but what is no store at the start never
+/* Pages wait for a store that is not there yet, and report one that is damaged; but what is not a store at the start never
  * becomes one. */
 static enum status check_store(const char *path, struct error *err)
 {
@@ -245,15 +245,14 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &c.store_path, "FILE",
          "the store: a file, or postgresql://HOST/DATABASE (trawl.db); it may come later"},
-        {"port", 'p', CLI_INT, &c.port, "N", "where to listen; 0: any free port (8080)"},
-        {"bind", 0, CLI_TEXT, &c.bind, "ADDRESS", "listen there in place of 127.0.0.1; then a token is needed"},
+        {"port", 'p', CLI_INT, &c.port, "N", "port to listen on; 0: any free port (8080)"},
+        {"bind", 0, CLI_TEXT, &c.bind, "ADDRESS", "listen there instead of 127.0.0.1; then a token is needed"},
         {"token-file", 0, CLI_TEXT, &c.token_file, "FILE",
-         "its first word is the token; made where there is none, so that browsers stay logged in (a new token each "
-         "time)"},
+         "its first word is the token; created if missing, so that browsers stay logged in (a new token each time)"},
         {"no-token", 0, CLI_FLAG, &c.no_token, NULL,
-         "no token, also where other users of this machine may not read the store"},
+         "no token, even if other users of this machine may not read the store"},
         {"host", 0, CLI_TEXT, &c.hosts, "NAMES",
-         "more names, with commas between, that requests may call this server by"},
+         "further names of this server that requests may use, separated by commas"},
         {"control", 0, CLI_FLAG, &c.control, NULL,
          "let pages pause, stop and add trials, and programs ask for trials and report results"},
         {"open", 0, CLI_TEXT, &c.open, "yes|no", "open a browser (no)"},
@@ -264,8 +263,8 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
         .about =
             "Shows the studies of a store in a browser, live while a sweep runs, and answers programs under /api/v1/\n"
             "(docs/http-api.md). It only reads the store, and listens on this machine alone unless --bind is given.\n"
-            "Where other users of the machine may not read the store (its mode, or a folder above it), the printed\n"
-            "address holds a token, which a browser keeps after it was opened once.",
+            "If other users of the machine may not read the store (by its mode or a folder above it), the "
+            "printed\naddress holds a token, which a browser keeps once it has opened it.",
         .examples = "  trawl serve --store my.db\n"
                     "  trawl serve --store my.db --port 0 --open yes\n"
                     "  trawl serve --store my.db --bind 0.0.0.0 --token-file token.txt",
@@ -274,7 +273,7 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
 
     CLI_PARSE(cli, words);
     if (c.port < 0 || c.port > 65535)
-        return FAIL(err, ST_USAGE, "serve: --port is %lld; 0 to 65535 are possible", (long long)c.port);
+        return FAIL(err, ST_USAGE, "serve: --port is %lld; 0 to 65535 are allowed", (long long)c.port);
     if (strcmp(c.open, "yes") != 0 && strcmp(c.open, "no") != 0)
         return FAIL(err, ST_USAGE, "serve: --open is '%s'; yes or no is needed", c.open);
     enum status rc = run_serve(&c, err);

@@ -439,7 +439,7 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
     if (s->name != NULL)
         TRY(study_name_check("sweep: --name", s->name, err));
     if (s->trials > SWEEP_TRIALS_MAX)
-        return FAIL(err, ST_USAGE, "sweep: --trials is %lld, 0 to %d are possible", (long long)s->trials,
+        return FAIL(err, ST_USAGE, "sweep: --trials is %lld, 0 to %d are allowed", (long long)s->trials,
                     SWEEP_TRIALS_MAX);
     if (s->resume != NULL && words->n == 0 && s->seed >= 0)
         return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its seed; leave --seed out");
@@ -488,15 +488,15 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
     struct sweep_cmd s = {.store_path = "trawl.db", .trials = -1, .seed = -1, .runs_per_device = -1};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &s.store_path, "FILE",
-         "the store, made when missing: a file, or postgresql://HOST/DATABASE (trawl.db)"},
+         "the store, created if missing: a file, or postgresql://HOST/DATABASE (trawl.db)"},
         {"standby", 0, CLI_FLAG, &s.standby, NULL, "on PostgreSQL: wait while another controller has the study"},
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
         {"resume", 0, CLI_TEXT, &s.resume, "NAME", "resume a study of the store, up to its limits or new ones"},
         {"from", 0, CLI_TEXT, &s.from, "STUDY",
-         "learn from another study of the store; of one of another game, try configs of its front once own runs agree"},
+         "learn from another study of the store; if its game differs, try configs of its front once own runs agree"},
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
-        {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time at work (sweep.wall_time)"},
+        {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time by the clock (sweep.wall_time)"},
         {"target", 0, CLI_TEXT, &s.target, "SCORE", "end when the best config is expected to reach it (sweep.target)"},
         {"devices", 0, CLI_TEXT, &s.devices, "LIST",
          "auto, cpu, cuda:0,cuda:1, ssh:HOST, slurm:gpu=1*N, cmd:COMMAND (sweep.devices)"},
@@ -515,9 +515,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
             "trawl sweep CONFIG --name NAME [--store FILE] [--trials N] [--budget TIME] [--section.key value ...]\n"
             "       trawl sweep --resume NAME [--store FILE] [--trials N] [--budget TIME] [--sweep.SECTION.KEY.max X "
             "...]",
-        .about = "Trains again and again, choosing hyper-parameters that promise the best score at some cost, and "
-                 "keeps every\n"
-                 "run in the store. What is searched stands in the config, one section for each parameter:\n\n"
+        .about = "Trains repeatedly, choosing hyper-parameters that promise the best score at some cost, and keeps "
+                 "every\nrun in the store. What to search is in the config, one section for each parameter:\n\n"
                  "  [sweep.train.learning_rate]     its usual range\n"
                  "  [sweep.train.gamma]             or one of your own; mean is where the first trial starts\n"
                  "  min = 0.9\n"
@@ -527,9 +526,9 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
                  "cannot be\n"
                  "run (more samples in a minibatch than in a rollout) are not proposed, nor those that sweep.require "
                  "forbids.\n\n"
-                 "Beside score and cost, other logged numbers can have limits and make a third objective "
+                 "Besides score and cost, other logged numbers can have limits and form a third objective "
                  "(docs/controller.md):\n\n"
-                 "  [sweep] objective = env_steps   also as low as possible\n"
+                 "  [sweep] objective = env_steps   minimised too\n"
                  "  [sweep.limit.memory]            trials beyond it are on no front and no pick\n"
                  "  max = 4G\n\n"
                  "Any program can be the trainer: [sweep] command = python train.py {argv}, and sections "

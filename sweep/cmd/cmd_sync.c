@@ -47,7 +47,7 @@ static enum status load_settings(struct sync_cmd *s, const struct study *study, 
 }
 
 /* Until nothing is left that could be sent, no tracker has answered for too long, or the user stops it. While one of
- * them answers it takes the time that it needs; waiting for the budget of requests is no silence. */
+ * them answers it takes the time that it needs; waiting for the budget of requests is not silence. */
 static void wait_for(const struct sync_cmd *s, const struct study *study, struct uploader *uploader)
 {
     const struct timespec nap = {.tv_nsec = LOOK_MS * 1000000L};
@@ -174,12 +174,12 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
         .name = "sync",
         .synopsis = "trawl sync [NAME] [--store FILE] [--timeout TIME] [--forget TRACKER]",
         .about =
-            "Sends to the trackers what they have not got yet: after a run with track.offline, after an outage, a\n"
-            "crash, or an end that did not wait for uploads. Prints for each study how many rows were sent and how\n"
-            "many are left. Nothing is sent twice. While a tracker answers it takes the time that it needs;\n"
-            "--timeout is for silence only.\n"
-            "Exit code 0: nothing is left; 1: some rows are, which wait in the store for the next time; 130:\n"
-            "interrupted, as 1. A sweep that runs sends by itself. Logins come from the trackers' own variables\n"
+            "Sends the trackers the rows that they have not received: after a run with track.offline, an outage, "
+            "a\ncrash, or an end that did not wait for uploads. Prints for each study how many rows were sent and how\n"
+            "many are left. Nothing is sent twice. --timeout limits only the time without an answer.\n"
+            "Exit code 0: nothing is left; 1: some rows are left, and wait in the store for the next time; "
+            "130:\ninterrupted, as 1. A running sweep sends its own rows. Logins come from the trackers' own "
+            "variables\n"
             "and files, as in a sweep.",
         .examples = "  trawl sync --store my.db\n"
                     "  trawl sync first --store my.db --forget mlflow",

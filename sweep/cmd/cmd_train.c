@@ -378,7 +378,7 @@ static enum status check_checkpoint(const struct train_cmd *t, const struct cli_
     size_t n = 0;
 
     for (int i = 0; i < words->n; i++)
-        if (env_find(words->v[i]) == NULL) /* a game's name is no file */
+        if (env_find(words->v[i]) == NULL) /* a game's name is not a file */
             others[n++] = words->v[i];
     others[n++] = t->store_path;
     others[n++] = t->resume == NULL ? config_peek(t->setup->config, "train.from_policy") : NULL;
@@ -458,14 +458,14 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         .name = "train",
         .synopsis = "trawl train ENV|CONFIG [CONFIG ...] [--section.key value ...] [-o FILE] [--json]",
         .about = "Trains one policy by PPO on a game, by the game's defaults or config files, of which the later one\n"
-                 "wins. Ctrl-C stops cleanly and saves the checkpoint when one was asked for. With --track every\n"
-                 "report also goes to experiment trackers, as one run, which --resume continues; rows that they have\n"
-                 "not received at the end wait for `trawl sync --store FILE`. A config with [sweep] command, as a\n"
-                 "sweep of another program exports it, starts that program once.",
+                 "wins. Ctrl-C stops cleanly and saves the checkpoint if one was requested. With --track every\n"
+                 "report also goes to experiment trackers, as one run, which --resume continues; rows that they "
+                 "have\nnot received at the end wait for `trawl sync --store FILE`. A config with [sweep] command, "
+                 "as exported\nby a sweep of another program, starts that program once.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
                     "  trawl train pong --from-policy easy.ckpt --train.optimizer adam -o hard.ckpt\n"
-                    "  trawl train default.ini pong.ini --print-config    # configs of PufferLib, in our words\n"
+                    "  trawl train default.ini pong.ini --print-config    # configs of PufferLib, in Trawl's names\n"
                     "  trawl train pong --train.devices 8 --hosts 2   # four GPUs here, four on the host that joins\n"
                     "  trawl train pong --track wandb -o pong.ckpt    # what is not sent waits in pong.ckpt.track.db",
         CLI_OPTS(opts),

@@ -26,7 +26,7 @@ static enum status open_one(const char *dir, const char *name, bool append, FILE
     snprintf(path, sizeof path, "%s/%s", dir, name);
     *ret_new = !file_exists(path);
     if (!append && !*ret_new)
-        return FAIL(err, ST_EXISTS, "train: %s is there already, of another run; name another folder with --log-dir",
+        return FAIL(err, ST_EXISTS, "train: %s already exists, from another run; name another folder with --log-dir",
                     path);
     *ret_file = fopen(path, "ae");
     return *ret_file != NULL ? ST_OK : FAIL(err, ST_IO, "train: %s cannot be written: %s", path, strerror(errno));
@@ -41,7 +41,7 @@ enum status curve_log_open(struct curve_log **ret_log, const struct env_def *env
     if (strlen(dir) >= PATH_MAX)
         return FAIL(err, ST_USAGE, "train: the path of --log-dir is too long");
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        return FAIL(err, ST_IO, "train: the folder %s cannot be made: %s", dir, strerror(errno));
+        return FAIL(err, ST_IO, "train: the folder %s cannot be created: %s", dir, strerror(errno));
     log = mem_alloc(sizeof *log);
     snprintf(log->dir, sizeof log->dir, "%s", dir);
     enum status rc = open_one(dir, "metrics.csv", append, &log->csv, &is_new, err);

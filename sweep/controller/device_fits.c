@@ -8,7 +8,7 @@
 #include "sweep/launch/device_class.h"
 #include "sweep/supervise/supervise.h"
 
-/* Can a device of the kind still come in place of this one? */
+/* Can a device of the kind still come instead of this one? */
 static bool may_come(const struct scheduler *s, const char *wanted)
 {
     for (size_t i = 0; i < s->workers.n; i++) {

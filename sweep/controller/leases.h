@@ -49,6 +49,6 @@ enum status leases_end(struct scheduler *s, struct sched_study *ss, struct held 
                        struct error *err) MUST_USE;
 void leases_recall(struct sched_study *ss); /* all of them, at the next round */
 void leases_ask_stop(struct sched_study *ss, const char *why); /* all clients, with their next report */
-void leases_slept(struct sched_study *ss, double seconds); /* the controller stood still: so much is no silence */
+void leases_slept(struct sched_study *ss, double seconds); /* the controller stood still: so much is not silence */
 /* Ends the leases whose clients have been silent for too long, and those that are recalled. */
 enum status leases_round(struct scheduler *s, struct sched_study *ss, struct error *err) MUST_USE;

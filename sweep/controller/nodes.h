@@ -1,5 +1,5 @@
-/* nodes.h - what nodes, which take trials of the store by themselves, have done to the served studies, and how many
- * trials they wait for. Polling finds it; that another connection has written, or a NOTIFY of PostgreSQL, is a hint.
+/* nodes.h - how nodes, which claim trials from the store, have changed the served studies, and how many trials they
+ * wait for. Polling finds it; a write by another connection, or a NOTIFY of PostgreSQL, is a hint.
  * The scheduler's thread. */
 #pragma once
 

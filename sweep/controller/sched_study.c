@@ -687,7 +687,7 @@ enum status sched_study_take_result(struct sched_study *ss, size_t i, const stru
     if (r->device != NULL)
         mem_set_text(&t->device, r->device);
     mem_set_text(&t->kernels, r->kernels);
-    mem_set_text(&t->reason, r->reason); /* in place of an earlier attempt's */
+    mem_set_text(&t->reason, r->reason); /* instead of an earlier attempt's */
     mem_set_text(&t->cost_method, r->cost_method);
     mem_set_text(&t->log_tail, r->log_tail);
     mem_set_text(&t->outcomes, r->outcomes);

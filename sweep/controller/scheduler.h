@@ -110,6 +110,6 @@ void scheduler_stop(struct scheduler *s); /* as a signal does: everything is sto
 enum status scheduler_watch(struct scheduler *s, int fd, sched_fd_fn *fn, void *ctx, struct error *err) MUST_USE;
 void scheduler_unwatch(struct scheduler *s, int fd);
 /* Returns when every study has ended (or stay, and scheduler_stop). ST_INTERRUPTED after a signal or scheduler_stop. A
- * study's own failure is in its err and is no failure of the scheduler. */
+ * study's own failure is in its err and is not a failure of the scheduler. */
 enum status scheduler_run(struct scheduler *s, struct error *err) MUST_USE;
 double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* share of its time with a trial; NaN */

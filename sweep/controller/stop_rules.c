@@ -74,7 +74,7 @@ static bool over(double spent, double max, const char *what, const char *rule, s
     return true;
 }
 
-/* By what fresh runs of the best config are expected to give: one lucky run is no end. Where the study confirms, that
+/* By what fresh runs of the best config are expected to give: one lucky run is not an end. Where the study confirms, that
  * config has been run again (confirm.c). */
 static bool target_reached(const struct sched_study *ss, struct study_end *ret_end)
 {

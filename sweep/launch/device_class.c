@@ -50,11 +50,11 @@ enum status device_costs_check(const char *text, struct error *err)
 
     for (; device_costs_is_list(text) && next_cost(&at, name, &factor); n++)
         if (!(factor > 0 && factor <= 1e6))
-            return FAIL(
-                err, ST_CONFIG,
-                "sweep.device_costs: '%.60s' is no NAME=FACTOR with a factor above 0; use alike, any, or a list like "
-                "NVIDIA H200=1, NVIDIA A100=0.55",
-                name);
+            return FAIL(err, ST_CONFIG,
+                        "sweep.device_costs: '%.60s' is not a NAME=FACTOR with a factor above 0; use alike, any, or a "
+                        "list like "
+                        "NVIDIA H200=1, NVIDIA A100=0.55",
+                        name);
     if (device_costs_is_list(text) && n == 0)
         return FAIL(err, ST_CONFIG,
                     "sweep.device_costs is empty; use alike, any, or a list like NVIDIA H200=1, "

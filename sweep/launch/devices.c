@@ -108,7 +108,7 @@ static enum status add_word(struct devices *d, const char *word, int train_devic
         return add(d, name, name, (int)runs, err);
     }
     return FAIL(err, ST_CONFIG,
-                "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all, a list like cuda:0,cuda:1 or "
+                "sweep.devices: '%.40s' is not a device; use auto, cpu, cuda:all, a list like cuda:0,cuda:1 or "
                 "cuda:0-3,cuda:4-7, ssh:HOST, "
                 "slurm:gpu=1*N, cmd:COMMAND, or none alone",
                 word);
@@ -155,11 +155,12 @@ static enum status check_crowd(struct devices *d, bool cost_is_time, bool is_pro
     d->crowded = n_cpu > n_cores;
     if (!d->crowded || !cost_is_time || is_program) /* a program may wait more than it computes, or report a cost */
         return ST_OK;
-    return FAIL(err, ST_CONFIG,
-                "sweep.runs_per_device: %zu trials at a time on the CPU, which has %zu core%s for them: trials that "
-                "share a core hold each other up, and their time is no cost to compare; use at most %zu, or sweep.cost "
-                "= env_steps, which counts steps",
-                n_cpu, n_cores, n_cores == 1 ? "" : "s", n_cores);
+    return FAIL(
+        err, ST_CONFIG,
+        "sweep.runs_per_device: %zu trials at a time on the CPU, which has %zu core%s for them: trials that "
+        "share a core hold each other up, and their time is not a cost to compare; use at most %zu, or sweep.cost "
+        "= env_steps, which counts steps",
+        n_cpu, n_cores, n_cores == 1 ? "" : "s", n_cores);
 }
 
 /* Disjoint core sets for n CPU workers; with fewer cores than workers each gets one, by turns. */

@@ -14,7 +14,7 @@ struct sweep_settings;
 struct devices {
     size_t n;
     struct device_spec v[WORKERS_MAX];
-    bool crowded; /* more trials at a time on the CPU than cores: time is no measure of their cost */
+    bool crowded; /* more trials at a time on the CPU than cores: time is not a measure of their cost */
 };
 /* train_device: train.device of the config, which devices = auto follows. More CPU trials at a time than cores are
  * refused where cost is time. */

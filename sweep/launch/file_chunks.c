@@ -50,7 +50,7 @@ static enum status append(struct file_chunks *f, const char *text, int64_t size,
     size_t n = 0;
 
     if (!base64_decode(text, bytes, PROTO_CHUNK_BYTES, &n) || (int64_t)n > size - f->at)
-        rc = FAIL(err, ST_CORRUPT, "a chunk of %s is no base64, or too long", f->path);
+        rc = FAIL(err, ST_CORRUPT, "a chunk of %s is not base64, or too long", f->path);
     else
         rc = file_writer_add(&f->file, bytes, n, err);
     f->at += (int64_t)n;

@@ -1,4 +1,4 @@
-/* greeting.c - who a worker is.
+/* greeting.c - a worker's first message: its protocol, build, host, cores and GPUs.
  * Invariant: a worker of another build is refused: a trial's bytes are those of one build. */
 #include "sweep/launch/greeting.h"
 #include "base/os/machine.h"

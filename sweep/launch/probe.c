@@ -1,4 +1,4 @@
-/* probe.c - a worker that is started to see whether it can be.
+/* probe.c - starts a worker to test whether one can run there.
  * Invariant: what probe_host started is gone when it returns. */
 #include "sweep/launch/probe.h"
 

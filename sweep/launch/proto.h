@@ -32,7 +32,7 @@
  *   chunk {trial, attempt, at, size, data}                  of a remote worker's checkpoint of size bytes, in order
  *   checkpoint {trial, attempt, path, env_steps}            the file, or all chunks of it, are whole
  *   branch {...}                                            like result, of the run at one of branches; it continues
- *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is no part of its cost
+ *   evaluating {trial, attempt, cost_s, branch}             training has ended; what follows is not part of its cost
  *       branch: of a branch; training continues with the message `branch`
  *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?,
  *           lost, apart, other_game, start_s, program, device, vector_units, log_tail?, score_se?,

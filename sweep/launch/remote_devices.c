@@ -123,9 +123,10 @@ static enum status add_ssh(struct devices *d, char *word, const struct sweep_set
         device = "cuda:0";
     spec.expand = strcmp(device, "auto") == 0 || strcmp(device, "cuda:all") == 0;
     if (!spec.expand && strcmp(device, "cpu") != 0 && !is_gpu(device))
-        return FAIL(err, ST_CONFIG,
-                    "sweep.devices: '%.40s' is no device of %s; use auto, cpu, cuda:all, one like cuda:0, or cuda:0-3",
-                    device, host);
+        return FAIL(
+            err, ST_CONFIG,
+            "sweep.devices: '%.40s' is not a device of %s; use auto, cpu, cuda:all, one like cuda:0, or cuda:0-3",
+            device, host);
     if (n > 1 && strcmp(device, "cpu") != 0)
         return FAIL(err, ST_CONFIG, "sweep.devices: several workers share one device of %s; use sweep.runs_per_device",
                     host);
@@ -149,7 +150,7 @@ enum status slurm_options_read(char *text, const char *option, struct strbuf *sb
         char *value = strchr(word, '=');
         if (value == NULL || value == word || *word == '-' || value[1] == '\0' || !only(word, "=:@+"))
             return FAIL(err, ST_CONFIG,
-                        "%s: '%.60s' is no option of Slurm's as KEY=VALUE; an example: "
+                        "%s: '%.60s' is not a Slurm option of the form KEY=VALUE; an example: "
                         "slurm:gpu=1/partition=long/time=8:00:00*16",
                         option, word);
         *value++ = '\0';
@@ -174,7 +175,7 @@ static enum status add_slurm(struct devices *d, char *word, const struct sweep_s
 
     TRY(take_count(word, &n, err));
     if (word[5] != '\0' && word[5] != ':')
-        return FAIL(err, ST_CONFIG, "sweep.devices: '%.60s' is no device; for Slurm use slurm:KEY=VALUE/KEY=VALUE*N",
+        return FAIL(err, ST_CONFIG, "sweep.devices: '%.60s' is not a device; for Slurm use slurm:KEY=VALUE/KEY=VALUE*N",
                     word);
     STRBUF(sb, DEVICE_COMMAND_MAX);
     strbuf_addf(&sb, "exec srun " SRUN_OPTIONS " ${SLURM_JOB_ID:+--exact}");

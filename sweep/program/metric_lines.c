@@ -131,7 +131,7 @@ bool metric_line_read(const char *line, size_t n, const char *score, struct metr
     return has_content(ret);
 }
 
-/* Python writes NaN, Infinity and -Infinity, which are no JSON: in quotes, as our numbers are. */
+/* Python writes NaN, Infinity and -Infinity, which are not JSON: in quotes, as our numbers are. */
 static char *quote_words(const char *line, size_t n)
 {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};

@@ -8,7 +8,7 @@
 #define METRICS_MAX 60 /* of one report */
 #define METRIC_NAME_BYTES 64
 
-/* One report. step and cost are no metrics: when it was made, and what it had cost by then. */
+/* One report. step and cost are not metrics: when it was made, and what it had cost by then. */
 struct metric_line {
     double step, cost; /* NaN: not given; cost in seconds, or what the program counts */
     bool has_cost; /* one was given, of any value */
@@ -21,7 +21,7 @@ struct metric_line {
 
 /* Does the line (n bytes, without its end) hold the word TRAWL, with more after it? */
 bool metric_line_is_marked(const char *line, size_t n);
-/* False: it is no report; a word of a report that is no name=number is left out. The metric `score` is never the one
+/* False: it is not a report; a word of a report that is not a name=number is left out. The metric `score` is never the one
  * that has no place. */
 bool metric_line_read(const char *line, size_t n, const char *score, struct metric_line *ret_line);
 /* The same from {"score": 0.91, "step": 1000}; Python's NaN and Infinity are taken. */

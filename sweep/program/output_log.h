@@ -6,7 +6,7 @@
 
 #define OUTPUT_HEAD_BYTES (4u << 20) /* the file holds so much of the beginning */
 #define OUTPUT_TAIL_BYTES (256u << 10) /* and of the end */
-#define OUTPUT_LINE_BYTES 65536 /* lines of this length and longer are no reports */
+#define OUTPUT_LINE_BYTES 65536 /* lines of this length and longer are not reports */
 #define OUTPUT_LAST_BYTES 4096 /* for a message */
 
 struct output_log {

@@ -392,14 +392,14 @@ static void explain_no_cost(const struct program_run *run, char *buf, size_t siz
     char given[64] = "none";
 
     if (run->has_cost)
-        snprintf(given, sizeof given, "cost=%g, which is no finite number above 0", run->cost_given);
+        snprintf(given, sizeof given, "cost=%g, which is not a finite number above 0", run->cost_given);
     snprintf(
         buf, size,
         "no cost: sweep.cost = own takes what the program reports, and it reported %s; print `TRAWL %s=0.5 cost=12.5`",
         given, run->metric);
 }
 
-/* The exception of the last Python traceback, else the last line that is no report; NULL: none. A program that reports
+/* The exception of the last Python traceback, else the last line that is not a report; NULL: none. A program that reports
  * after a traceback had handled it. The lines of a traceback may have a prefix each ("[rank0]: ", "    | "). */
 static const char *find_cause(const char *lines)
 {

@@ -9,7 +9,7 @@
 struct program_job {
     char *const *argv; /* NULL-terminated; borrowed for program_run_start alone, like all of a job */
     const char *directory; /* to start in */
-    const char *const *env; /* (n_env) "NAME=value", in place of or besides our own */
+    const char *const *env; /* (n_env) "NAME=value", instead of or besides our own */
     size_t n_env;
     const char *log_path; /* its output, bounded; NULL: not kept */
     const char *metrics_path; /* JSON lines that it may write, emptied at the start; NULL: none */

@@ -1,7 +1,7 @@
 /* confirm.c - when a study runs a config again under a fresh seed, and how much of its budget that may take
  * (sweep.confirm).
  *
- * With sweep.seeds every config that may be worth it gets that many runs, whatever that takes: these are no part of the
+ * With sweep.seeds every config that may be worth it gets that many runs, whatever that takes: these are not part of the
  * share. Half of the share is used on the way, evenly, so that the advice of a sweep that is interrupted has mostly
  * been confirmed; the rest is kept for the end, where new points give way to it. The share is that of the limit which
  * is nearest: trials, seconds of training or of devices, or time.

@@ -172,8 +172,7 @@ static enum status make(struct replay *r, const struct evidence_entry *entry, st
     if (entry->place > 0)
         return r->made.n > entry->place
                    ? ST_OK
-                   : FAIL(err, ST_NOTFOUND, "only %zu of the proposals that were asked for together are made now",
-                          r->made.n);
+                   : FAIL(err, ST_NOTFOUND, "only %zu of the requested proposals are made now", r->made.n);
     gp_insight_free(&r->made.advice);
     r->made = (struct proposal){0};
     return propose(r->suggester, &r->view.search.space, &r->view.history, next_number(&r->view), &entry->plan,

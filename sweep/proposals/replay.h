@@ -25,5 +25,5 @@ struct replayed {
 
 enum status replay_open(struct replay **ret_replay, struct store *store, const char *study, struct error *err) MUST_USE;
 void replay_close(struct replay *replay); /* NULL is fine */
-/* The next trial; a proposal that differs is no failure. After the last one: ret->number is -1. */
+/* The next trial; a proposal that differs is not a failure. After the last one: ret->number is -1. */
 enum status replay_next(struct replay *replay, struct replayed *ret, struct error *err) MUST_USE;

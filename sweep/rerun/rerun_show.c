@@ -216,7 +216,7 @@ static void print_stats(const char *name, const struct seed_stats *q)
 {
     char mean[NUM_TEXT_MAX], sd[NUM_TEXT_MAX], lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX], min[NUM_TEXT_MAX], max[NUM_TEXT_MAX];
 
-    printf("%-12s %10s %10s  %10s to %-10s %10s %10s\n", name, cell(q->mean, 5, mean), cell(q->sd, 3, sd),
+    printf("%-13s %10s %10s  %10s to %-10s %10s %10s\n", name, cell(q->mean, 5, mean), cell(q->sd, 3, sd),
            cell(q->mean_lo, 5, lo), cell(q->mean_hi, 5, hi), cell(q->min, 5, min), cell(q->max, 5, max));
 }
 
@@ -227,7 +227,7 @@ static void print_spread(const struct rerun *r, const struct spread *s)
 
     printf("trial %lld of %s with %zu fresh seed%s on %s\n", (long long)r->trial.number, r->study.name, r->n,
            r->n == 1 ? "" : "s", r->runs[0].device);
-    printf("%-12s %10s %10s  %24s %10s %10s\n", "", "mean", "sd", "95 % interval of the mean", "least", "most");
+    printf("%-13s %10s %10s  %24s %10s %10s\n", "", "mean", "sd", "95 % interval of the mean", "min", "max");
     print_stats(r->study.metric, &s->score);
     print_stats(r->cost_kind == SEARCH_COST_OWN     ? "cost"
                 : r->cost_kind == SEARCH_COST_STEPS ? "cost (steps)"
@@ -237,7 +237,7 @@ static void print_spread(const struct rerun *r, const struct spread *s)
         print_stats("time (s)", &s->cost_s);
     if (s->n_scores < r->n)
         printf("%zu run%s ended without a score\n", r->n - s->n_scores, r->n - s->n_scores == 1 ? "" : "s");
-    printf("%-12s %10s %10s  %10s to %-10s\n", "middle half", cell(s->score.iqm, 5, iqm), "",
+    printf("%-13s %10s %10s  %10s to %-10s\n", "interquartile", cell(s->score.iqm, 5, iqm), "",
            cell(s->score.iqm_lo, 5, lo), cell(s->score.iqm_hi, 5, hi));
     print_verdict(r, s);
     for (size_t i = 0; i < r->n; i++) {

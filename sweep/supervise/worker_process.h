@@ -54,7 +54,7 @@ struct worker {
     double started_s, heard_s, dying_s; /* by the monotonic clock */
     double busy_s; /* when it last had a trial, or began */
     double pinged_s;
-    bool garbled; /* it sent what is no message: nothing that follows it counts */
+    bool garbled; /* it sent what is not a message: nothing that follows it counts */
     bool lost; /* it reported that its device is lost, and ends */
     char why[WORKER_WHY_MAX]; /* reason of a kill by us: "no progress for 300 s"; "": it died by itself */
     struct slot *culprit; /* the one that it was killed for; NULL: unknown */

@@ -266,7 +266,7 @@ static enum status lane_play(struct lane *lane, const struct setup *setup, struc
     return trainer_eval(lane->session.trainer, &settings, ret_eval, err);
 }
 
-/* What the training has cost is known; what follows is no part of it. */
+/* What the training has cost is known; what follows is not part of it. */
 static void lane_send_evaluating(struct lane *lane, double cost_s, bool branch)
 {
     cJSON *json = lane_message(lane, "evaluating");

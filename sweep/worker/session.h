@@ -30,7 +30,7 @@ void session_expect_one(const struct setup *setup);
 /* A session starts zeroed; an open device of the same kind is kept. */
 enum status session_open_device(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
 size_t session_threads(const struct session *session); /* of the open device, with those of all devices of a run */
-/* Waits for the hosts of a run, and logs which come and leave. session_open waits again for one in place of each that
+/* Waits for the hosts of a run, and logs which come and leave. session_open waits again for one instead of each that
  * cannot take part. ST_INTERRUPTED: stop_waiting(ctx) has returned true. */
 enum status session_gather(struct session *session, struct train_hosts *hosts, int64_t n_ranks,
                            bool (*stop_waiting)(void *ctx), void *ctx, struct error *err) MUST_USE;

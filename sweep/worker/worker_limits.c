@@ -43,7 +43,7 @@ static void hold_cores(const char *text)
     cpu_set_t set;
 
     if (!cores_parse(text, &set))
-        log_warn("'%s' is no set of cores, all are used, continuing", text);
+        log_warn("'%s' is not a set of cores, all are used, continuing", text);
     else if (sched_setaffinity(0, sizeof set, &set) != 0)
         log_warn("cannot keep to the cores %s (%s), continuing", text, strerror(errno));
 }

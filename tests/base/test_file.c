@@ -153,7 +153,7 @@ TEST(a_pipe_is_not_waited_for)
 
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    FAILS(file_read_regular(path, 100, &bytes, &n, err), ST_IO, "is no file but a pipe");
+    FAILS(file_read_regular(path, 100, &bytes, &n, err), ST_IO, "is not a file but a pipe");
     FAILS(file_write_all(path, "x", 1, err), ST_IO, "a pipe that nobody reads");
     FAILS(file_read_all(path, 100, &bytes, &n, err), ST_IO, "a pipe that nobody writes to");
     pid_t writer = fork();
@@ -223,7 +223,7 @@ TEST(folders_are_made_with_those_above)
     assert_int_equal(st.st_mode & 0777, 0700);
     OK(file_write_all(path, "x", 1, err));
     snprintf(at, sizeof at, "%s/under", path);
-    FAILS(file_make_folders(at, 0700, err), ST_IO, "/under: the folder cannot be made");
+    FAILS(file_make_folders(at, 0700, err), ST_IO, "/under: the folder cannot be created");
     for (const char *const *under = (const char *const[]){"one/two/three", "one/two", "one", NULL}; *under != NULL;
          under++) {
         snprintf(at, sizeof at, "%s/%s", dir, *under);

@@ -83,10 +83,11 @@ TEST(the_first_error_wins_and_long_ones_are_cut)
     assert_int_equal(strlen(err.text), ERROR_TEXT_MAX - 1);
     assert_int_equal(FAIL(NULL, ST_CONFIG, "%s", longer), ST_CONFIG);
     error_clear(&err);
-    assert_int_equal(FAIL(&err, ST_IO, "x.ini: '%s' is no game; name another", longer), ST_IO);
+    assert_int_equal(FAIL(&err, ST_IO, "x.ini: '%s' is not a game; name another", longer), ST_IO);
     assert_int_equal(error_prefix(&err, "sweep %s", longer), ST_IO);
     assert_memory_equal(err.text, "sweep aaa", 9); /* where and what to do are kept, the middle goes */
-    assert_string_equal(err.text + strlen(err.text) - 26, "' is no game; name another");
+    assert_string_equal(err.text + strlen(err.text) - strlen("' is not a game; name another"),
+                        "' is not a game; name another");
     for (size_t at = 0; at + 2 < sizeof longer; at += 2)
         memcpy(longer + at, "\xc3\xa9", 2);
     longer[sizeof longer - 2] = '\0';

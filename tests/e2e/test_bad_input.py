@@ -327,7 +327,7 @@ def test_store_of_an_older_schema(folder):
 def test_corrupt_store(folder):
     store = tiny_store(folder)
     data = bytearray(store.read_bytes())
-    for name, content in (("text", b"this is no database, but long enough to look at" * 100), ("empty header", bytes(100) + data[100:]),
+    for name, content in (("text", b"this is not a database, but long enough to look at" * 100), ("empty header", bytes(100) + data[100:]),
                           ("cut", data[:5000]), ("scrambled", data[:4096] + random.Random(1).randbytes(len(data) - 4096))):
         store.write_bytes(content)
         for command in (["show", "a"], ["sweep", "--resume", "a"]):

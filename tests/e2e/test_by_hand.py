@@ -42,7 +42,7 @@ def test_try_queues_the_values_given_and_those_of_a_trial(folder):
 def test_try_refuses_what_no_trial_can_have(folder):
     store = sweep(folder, "a", 2)
     at = ("--store", store)
-    fails("try", "a", *at, code=2, says="which values?")
+    fails("try", "a", *at, code=2, says="try: give values")
     fails("try", "a", "--train.learning_rate", *at, "--train.learning_rate", "1", code=2, says="")
     fails("try", "a", *at, "--train.learning_rate", code=2, says="needs a value")
     fails("try", "a", *at, "--train.learning_rate", 5, code=2, says="searched from 0.001 to 0.1")
@@ -115,7 +115,7 @@ def test_drop_needs_a_reason_and_a_trial_that_has_ended(folder):
     at = ("--store", store)
     fails("drop", "a", 0, *at, code=2, says="--reason TEXT")
     fails("drop", "a", *at, code=2, says="missing")
-    fails("drop", "a", "x", "--reason", "r", *at, code=2, says="'x' is no trial's number")
+    fails("drop", "a", "x", "--reason", "r", *at, code=2, says="'x' is not a trial number")
     fails("drop", "a", 7, "--reason", "r", *at, code=1, says="no trial 7")
     fails("drop", "a", 0, "--undo", *at, code=2, says="is not dropped")
     run("try", "a", "--train.gamma", 0.9, *at)
@@ -143,8 +143,8 @@ def test_notes_and_tags_are_shown(folder):
     equal((study["study"]["note"], study["study"]["tags"], study["trials"][1]["note"]), (None, "paper", None))
     fails("tag", "a", "two words", *at, code=2, says="one word")
     fails("tag", "a", "none", "--undo", *at, code=2, says="no tag 'none'")
-    fails("note", "a", *at, code=2, says="what?")
-    fails("note", "a", "x", "text", *at, code=2, says="'x' is no trial's number")
+    fails("note", "a", *at, code=2, says="give a text")
+    fails("note", "a", "x", "text", *at, code=2, says="'x' is not a trial number")
     for text in ("\033[31mred", "\x9b31mred"):
         fails("note", "a", text, *at, code=2, says="a control character")
     fails("note", "a", 9, "text", *at, code=1, says="no trial 9")
@@ -210,7 +210,7 @@ def test_gc_keeps_what_trackers_have_not_got(folder):
     at = ("--store", store)
     waiting, = rows(store, "SELECT count(*) FROM outbox")[0]
     assert waiting > 1, waiting
-    assert "have not got %d rows: --undo and `trawl sync a" % waiting in run("rm", "a", *at)[0]
+    assert "have not received %d rows: --undo and `trawl sync a" % waiting in run("rm", "a", *at)[0]
     run("rm", "b", *at)
     out, err = run("gc", "--dry-run", *at)
     assert "study a would be kept" in out and "study b would be removed" in out and "%d rows" % waiting in err, (out, err)
@@ -263,7 +263,7 @@ def test_diff_names_what_two_trials_differ_in(folder):
     assert "their configs are the same" in run("diff", "a", 1, 1, *at)[0]
     assert "train.gamma" in run("diff", "a", 0, 2, *at)[0]
     fails("diff", "a", 0, *at, code=2, says="missing")
-    fails("diff", "a", 0, "x", *at, code=2, says="'x' is no trial's number")
+    fails("diff", "a", 0, "x", *at, code=2, says="'x' is not a trial number")
     fails("diff", "a", 0, 9, *at, code=1, says="no trial 9, its trials are 0 to 2")
 
 

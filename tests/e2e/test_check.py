@@ -24,7 +24,7 @@ def test_every_reader_names_a_damaged_trial(folder):
     out, err = run("check", store, code=1)
     equal(out, "damaged: trial 2 of study 'a': its row does not fit its checksum\n")
     assert "damaged in 1 place(s); restore a backup" in err, err
-    fails("backup", store, folder / "b.db", code=1, says=["no backup; none was written"])
+    fails("backup", store, folder / "b.db", code=1, says=["not a backup; none was written"])
     equal([p.name for p in folder.glob("b.db*")], [])
 
 

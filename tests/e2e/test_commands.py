@@ -333,7 +333,7 @@ def test_envs_and_doctor(folder):
             assert missing[key].startswith("missing, and with it ") and f"{file} cannot be opened" in missing[key], missing[key]
             assert "install the package " in missing[key]
     fails("doctor", "--store", folder / "no" / "s.db", code=1, says="cannot write")
-    (folder / "text.db").write_text("this is no store\n" * 100)
+    (folder / "text.db").write_text("this is not a store\n" * 100)
     fails("doctor", "--store", folder / "text.db", code=1, says="text.db")
 
 

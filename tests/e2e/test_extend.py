@@ -98,7 +98,7 @@ def test_what_cannot_be_extended(folder):
                 if not (folder / "s.db.checkpoints" / ("a-%d.ckpt" % t["number"])).exists())
     last = 7
     for words, says in (((), "missing"), (("a",), "which trial?"), (("a", last), "--steps 2x"), (("a", last, "--stepz", "2x"), "--steps"),
-                        (("a", "x", "--steps", "2x"), "no trial's number"), (("a", last, "--steps", "twice"), "--steps is 'twice'"),
+                        (("a", "x", "--steps", "2x"), "not a trial number"), (("a", last, "--steps", "twice"), "--steps is 'twice'"),
                         (("a", last, "--steps", "-2x"), "--steps is '-2x'"), (("a", last, "--steps", "1x"), "has trained for 4096 steps"),
                         (("a", last, "--steps", 4096), "has trained for 4096 steps"), (("a", gone, "--steps", "2x"), "has no checkpoint"),
                         (("a", last, "--steps", "1e30x"), "--steps is")):

@@ -152,7 +152,7 @@ def test_one_fails(folder):
     equal(w.result(2)["state"], "failed")
     assert "horizon" in w.result(2)["reason"], w.result(2)
     assert w.result(3)["state"] in ("failed", "done")
-    w.run(4, "this is no config")
+    w.run(4, "this is not a config")
     equal(w.result(4)["state"], "failed")
     w.run(5, config(seed=5))
     equal((w.result(5)["state"], w.result(1)["state"]), ("done", "done"))

@@ -114,7 +114,7 @@ def test_a_frozen_worker_is_replaced(folder):
     wait_for(lambda: tap.is_gone(worker), process)
     again = lambda: [t for t in trials_now(store, "a") if t["attempt"] > 1]
     states = {t["state"] for t in wait_for(again, process)}
-    assert states <= {"queued", "running"}, states  # frozen from outside, which is no fault of its own
+    assert states <= {"queued", "running"}, states  # frozen from outside, which is not a fault of its own
     wait_for(lambda: len(running(store)) == 2, process)
     end(process, signal.SIGINT, 130)
 
@@ -136,7 +136,7 @@ def test_a_device_that_does_not_open_is_left_alone(folder):
                     says="cannot open its device")
     assert "trawl doctor" in message, message
     equal(len(show(store, "b")["trials"]), 0)
-    fails("sweep", config, "--store", store, "--name", "c", "--devices", "tpu", code=2, says="'tpu' is no device")
+    fails("sweep", config, "--store", store, "--name", "c", "--devices", "tpu", code=2, says="'tpu' is not a device")
     run("sweep", "--resume", "b", "--store", store, "--devices", "cpu", "-q")  # another machine, perhaps
     equal({t["state"] for t in show(store, "b")["trials"]}, {"done"})
 

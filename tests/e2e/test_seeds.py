@@ -213,7 +213,7 @@ case $1 in one) echo TRAWL score=1 cost=1 ;; two) echo TRAWL score=0 cost=3 ;; *
 
 
 def test_wrong_games(folder):
-    for old, new, *says in (("squared, cartpole", "squared", "one game, squared"), ("cartpole", "cartpol", "'cartpol' is no game; did you mean 'cartpole'?"),
+    for old, new, *says in (("squared, cartpole", "squared", "one game, squared"), ("cartpole", "cartpol", "'cartpol' is not a game; did you mean 'cartpole'?"),
                             ("squared, cartpole", "squared, squared", "squared twice"), ("[sweep]", "[env]\nname = pong\n[sweep]", "env.name is pong"),
                             ("confirm = 0", "metric = score", "sweep.metric is score", "perf"), ("cartpole", "gym:CartPole-v1", "sweep.metric is perf"),
                             ("cartpole", "./my.so", "whole path"), ("[sweep.train.gamma]\nmin = 0.8\nmax = 0.99", "[sweep.env.n]\ndistribution = int\nmin = 1\nmax = 4", "env.n is an option of one game")):
@@ -222,4 +222,4 @@ def test_wrong_games(folder):
         tap.fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says=says)
     write(folder, "train.sh", "echo TRAWL score=1")
     config = write(folder, "own.ini", (CONFIG % 4).replace("{argv}", "{env} {argv}"))
-    tap.fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says="{env} is no parameter")
+    tap.fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says="{env} is not a parameter")

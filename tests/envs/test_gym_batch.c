@@ -1,5 +1,5 @@
 /* test_gym_batch.c - what the program makes of the answers of a process that steps environments. This program is that
- * process too, in place of a Python. */
+ * process too, instead of a Python. */
 #include "envs_test.h"
 
 #include "base/text/json.h"

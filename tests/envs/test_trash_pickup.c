@@ -72,7 +72,7 @@ TEST(bins_are_pushed)
     struct grid g;
 
     grid_open(&g, 2, rows);
-    grid_turn(&g, RIGHT, UP); /* above is no cell */
+    grid_turn(&g, RIGHT, UP); /* above is not a cell */
     assert_true(g.s.at[0] == 1 && g.s.at[1] == 14);
     grid_turn(&g, RIGHT, RIGHT);
     assert_true(g.s.at[0] == 2 && g.s.cells[3] == TRASH_PICKUP_BIN && g.rewards[0] == 0.0f && g.s.at[1] == 15);
@@ -80,7 +80,7 @@ TEST(bins_are_pushed)
     assert_true(g.s.at[0] == 2 && g.s.cells[3] == TRASH_PICKUP_BIN && g.s.at[1] == 15);
     grid_turn(&g, DOWN, LEFT);
     grid_turn(&g, RIGHT, LEFT);
-    grid_turn(&g, UP, LEFT); /* beyond the bin is no cell */
+    grid_turn(&g, UP, LEFT); /* beyond the bin is not a cell */
     assert_true(g.s.at[0] == 19 && g.s.cells[3] == TRASH_PICKUP_BIN);
     grid_turn(&g, RIGHT, LEFT);
     grid_turn(&g, UP, LEFT);

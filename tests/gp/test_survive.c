@@ -168,7 +168,7 @@ TEST(numbers_that_are_none)
     assert_int_equal(ask(&space, history, 30, &s, &err), ST_NUMERIC);
 }
 
-/* A run stopped at 0.5 where its neighbours end at 0.9 is no evidence of 0.5. */
+/* A run stopped at 0.5 where its neighbours end at 0.9 is not evidence of 0.5. */
 TEST(stopped_run_is_a_lower_bound)
 {
     struct space space = unit_space(1);
@@ -180,7 +180,7 @@ TEST(stopped_run_is_a_lower_bound)
     }
     gp_insight_init(&in, &space, &(struct gp_history){.n = 21, .trials = trials}, 1);
     assert_near(in.beliefs[10].score, 0.85, 0.03);
-    assert_false(in.beliefs[10].on_front); /* and it is no result either */
+    assert_false(in.beliefs[10].on_front); /* and it is not a result either */
 }
 
 /* A run that was stopped because it cost ten times what was expected is as expensive at least, and so is what lies

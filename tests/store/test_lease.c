@@ -100,7 +100,7 @@ STORE_TEST(silence_puts_back_once_then_loses)
     expect(store, study.id, 0, TRIAL_QUEUED, 1);
     FAILS(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err), ST_EXISTS, "ended");
     FAILS(store_lease_extend(store, a.id, 1000, 2, NULL, err), ST_EXISTS, "ended");
-    /* Given back is no silence: it counts neither way. */
+    /* Given back is not silence: it counts neither way. */
     struct lease b = give(store, t.id, "b", "token-b");
     OK(store_lease_end(store, b.id, LEASE_RETURNED, &after, err));
     assert_int_equal(after, TRIAL_QUEUED);

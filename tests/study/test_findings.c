@@ -205,7 +205,7 @@ static void ask(const struct study_view *v, enum briefing_next want, const char 
     assert_int_equal(json_get_str(next, "command") != NULL, has_command);
 }
 
-/* A space without another point, and trials that all fail, are no reason to continue. */
+/* A space without another point, and trials that all fail, are not a reason to continue. */
 TEST(what_cannot_continue_is_not_advised_to)
 {
     struct study_view v;

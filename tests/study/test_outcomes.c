@@ -88,7 +88,7 @@ TEST(wrong_limits_are_refused)
     fails_with(PROGRAM RANGE "[sweep.limit.a]\nmax = nan\n", "a number is needed");
     fails_with(PROGRAM RANGE "[sweep.limit.a]\nmetric = b\n", "t.ini:7: [sweep.limit.a] bounds nothing; write max");
     fails_with(PROGRAM RANGE "[sweep.limit.a]\nmin = 2\nmax = 1\n", "min 2 above max 1, which no trial can keep");
-    fails_with(PROGRAM RANGE "[sweep.limit.a.b]\nmax = 1\n", "'a.b' is no name of a limit");
+    fails_with(PROGRAM RANGE "[sweep.limit.a.b]\nmax = 1\n", "'a.b' is not a name of a limit");
     fails_with(PROGRAM RANGE "[sweep.limit.a]\nmetric = \nmax = 1\n", "needs metric = NAME");
     for (int i = 0; i <= GP_MAX_LIMITS; i++)
         snprintf(many + strlen(many), sizeof many - strlen(many), "[sweep.limit.m%d]\nmax = 1\n", i);

@@ -228,7 +228,7 @@ TEST(commands_are_filled_in)
         {"run x{big_lr}y 'a {name}' \"{trial}{seed}\"", "run|x0.5y|a a b|79"}, /* either spelling; one word stays one */
         {"run '' {empty}", "run||"},
         {"run {config} {dir} {study}", "run|/c|/d|s"},
-        {"awk {print} {} {1} { } {{name}} {{", NULL}, /* print is no parameter */
+        {"awk {print} {} {1} { } {{name}} {{", NULL}, /* print is not a parameter */
         {"awk '{ print }' {} {1} {{name}} {{ a}}", "awk|{ print }|{}|{1}|{name}|{{|a}}"},
     };
 

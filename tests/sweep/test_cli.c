@@ -139,7 +139,7 @@ TEST(messages_arrive_whole_and_in_order)
         cJSON_Delete(message);
     }
     OK(proto_receive(&b, 0, &message, err));
-    assert_null(message); /* half a line is no message */
+    assert_null(message); /* half a line is not a message */
     assert_int_equal(write(a.out_fd, "lf\"}\n", 5), 5);
     OK(proto_receive(&b, 1000, &message, err));
     assert_string_equal(json_get_str(message, "type"), "half");

@@ -194,7 +194,7 @@ class FakeWandb(Fake):
         for line in content if file != "output.log" else []:
             row = lines_json(line)
             if not isinstance(row, dict):
-                return "a line is no object"
+                return "a line is not an object"
             for name, value in row.items():  # as W&B's client sends its media
                 if isinstance(value, dict) and value.get("_type", "").endswith("-file") and \
                         not re.fullmatch("[0-9a-f]{64}", value.get("sha256", "")):

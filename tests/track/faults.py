@@ -62,7 +62,7 @@ class Request:
 
 
 def no_constant(text):
-    raise ValueError("%s is no JSON" % text)
+    raise ValueError("%s is not JSON" % text)
 
 
 class Fault:

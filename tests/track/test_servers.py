@@ -24,7 +24,7 @@ FLOAT_MAX = 1.7976931348623157e308
 
 
 def spelt(value):
-    """As a text in which NaN is equal to NaN; MLflow's tables hold the largest double in place of infinity, and no -0."""
+    """As a text in which NaN is equal to NaN; MLflow's tables hold the largest double instead of infinity, and no -0."""
     return repr(max(-FLOAT_MAX, min(FLOAT_MAX, value)) + 0.0) if not math.isnan(value) else "nan"
 
 

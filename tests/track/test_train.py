@@ -248,7 +248,7 @@ def test_run_ids_from_outside(folder):
     with FakeWandb() as fake:
         env = wandb_env(folder, fake, WANDB_RUN_ID="mine", WANDB_NAME="by hand", WANDB_RUN_GROUP="these")
         said = run(*train, cwd=folder, env=env)[1]
-        assert "there is no run mine in tester/trawl yet, it is made" in said, said
+        assert "there is no run mine in tester/trawl yet, creating it" in said, said
         got = fake.run("mine")
         equal((got.display_name, got.group, [row["_step"] for row in got.rows()]), ("by hand", "these", STEPS))
         # the same id again: behind what is there

@@ -93,7 +93,7 @@ def test_tags_are_sent_whole_and_once(folder):
         equal(fake.broken, [])
         for run_ in fake.runs.values():
             equal(run_.tags, ["one", "two", edge, "three"])
-        equal(err.count("has 65 characters, 64 are possible"), 1)
+        equal(err.count("has 65 characters, 64 are allowed"), 1)
 
 
 def test_workers_get_neither_keys_nor_sockets(folder):
@@ -437,7 +437,7 @@ def test_a_run_that_the_server_forgot(folder):
             return stream(entity, project, run_name, body)
         fake.file_stream = forgetful
         said = waiting.sync(fake)
-        equal(said.count("does not know run %s any more" % name), 1)
+        equal(said.count("no longer knows run %s" % name), 1)
         got = fake.run(name)
         equal((got.state, got.exitcode, got.display_name, got.group), ("finished", 0, "first-1", "first"))
         equal((len(got.history), box["at"]), (0, len(Wandb.curves(waiting)[name])))

@@ -81,7 +81,7 @@ static inline double largest(const float *x, const float *y, size_t n)
 static inline void check_near(const char *what, double got, double want, double within)
 {
     if (!(fabs(got - want) <= within * (1e-3 + fabs(want))) && !(isnan(got) && isnan(want)))
-        fail_msg("%s: %.9g in place of %.9g", what, got, want);
+        fail_msg("%s: %.9g instead of %.9g", what, got, want);
 }
 
 /* within: of weights, as a share of the largest; of means 20 times that. */

@@ -256,7 +256,7 @@ TEST(a_batch_widens)
     n_mixed = LIST;
 }
 
-/* What is no byte is normalised as where nothing is: against a grid of zeros, which stay 0. Bytes are not touched. */
+/* What is not a byte is normalised as where nothing is: against a grid of zeros, which stay 0. Bytes are not touched. */
 TEST(the_floats_are_normalised)
 {
     SETUP s;

@@ -64,7 +64,7 @@ TEST(short_last_rollout)
     assert_same_weights(direct, queued);
 }
 
-/* Everybody's last observation goes through the network in place of those that were truncated. */
+/* Everybody's last observation goes through the network instead of those that were truncated. */
 TEST(truncations)
 {
     SETUP s;

@@ -395,7 +395,7 @@ static void count_line(void *ctx, enum log_level level, const char *line)
     ++*(int *)ctx;
 }
 
-/* What rounding has put past 1 is no fault of the game, and takes no warning from a later one that is. */
+/* What rounding has put past 1 is not a fault of the game, and takes no warning from a later one that is. */
 TEST(perf_outside_is_warned_of_once)
 {
     static const struct env_def def = {.name = "odd"};

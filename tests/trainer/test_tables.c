@@ -37,7 +37,7 @@ TEST(rows_depend_on_options)
             const struct opt_def *parent = config_find_opt(config, c.key);
             bool met = false, unmet = false;
             if (parent == NULL)
-                fail_msg("%s depends on %s, which is no option", d->key, c.key);
+                fail_msg("%s depends on %s, which is not an option", d->key, c.key);
             for (double x = 0; x < 8; x++) {
                 char value[OPT_STR_MAX];
                 double back;

@@ -243,7 +243,7 @@ static inline int trawl_policy_read(struct trawl_policy *p, const char *json, un
     return !last || sscanf(last, "_offsets\":[%*u,%llu]", &end) != 1 || end != n_data;
 }
 
-/* bytes (n), borrowed: a file as Trawl wrote it, at an address that is a multiple of 4. Not 0: it is no policy. */
+/* bytes (n), borrowed: a file as Trawl wrote it, at an address that is a multiple of 4. Not 0: it is not a policy. */
 static inline int trawl_policy_open(struct trawl_policy *p, const void *bytes, size_t n)
 {
     unsigned long long head = 0;

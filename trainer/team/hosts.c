@@ -123,8 +123,8 @@ static enum status split_listen(const char *at, char *host, size_t size, int *re
     *ret_port = has_port ? read_port(colon + 1, '\0') : 0;
     if (n >= size || (has_port && *ret_port == 0) ||
         (at[0] == '[' && !has_port && (bracket == NULL || bracket[1] != '\0')))
-        return FAIL(err, ST_USAGE, "--listen '%.300s' is no ADDRESS, ADDRESS:PORT or :PORT with a port of 1 to 65535",
-                    at);
+        return FAIL(err, ST_USAGE,
+                    "--listen '%.300s' is not an ADDRESS, ADDRESS:PORT or :PORT with a port of 1 to 65535", at);
     snprintf(host, size, "%.*s", (int)n, at + (bracket != NULL));
     return ST_OK;
 }

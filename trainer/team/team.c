@@ -18,7 +18,7 @@
 #include <signal.h>
 
 #define LOOK_S 0.1 /* how often it is looked for a rank that hangs */
-#define STEP_MAX_S 0.5 /* of a wait that one look adds: time in which the process stood still is no wait */
+#define STEP_MAX_S 0.5 /* of a wait that one look adds: time in which the process stood still is not a wait */
 #define FIRST_HOST_S 2.0 /* that the first host gets to name the host for which it waits */
 #define LET_GO_S 2.0 /* that ranks get to come back after they were let go */
 

@@ -283,7 +283,7 @@ static enum status read_names(const struct request *r, cJSON **ret_names, struct
     if (text == NULL || json_parse(text, strlen(text), ret_names, NULL) != ST_OK || !cJSON_IsArray(*ret_names))
         return FAIL(err, ST_USAGE, "studies: a JSON array of names is needed, [\"first\",\"second\"]");
     cJSON_ArrayForEach(name, *ret_names) if (!cJSON_IsString(name)) return FAIL(
-        err, ST_USAGE, "studies: an element of the array is no name");
+        err, ST_USAGE, "studies: an element of the array is not a name");
     if (cJSON_GetArraySize(*ret_names) < 2 || cJSON_GetArraySize(*ret_names) > COMPARISON_MAX)
         return FAIL(err, ST_USAGE, "studies: 2 to %d names are needed", COMPARISON_MAX);
     return ST_OK;

@@ -35,7 +35,7 @@ static const struct param_text param_texts[] = {
     {"y", "string", "another key of the space"},
     {"at", "string", "a trial's number, best, best-run, knee or recommended"},
     {"seed", "integer", "of the games"},
-    {"greedy", "boolean", "the likeliest action in place of sampling"},
+    {"greedy", "boolean", "the likeliest action instead of sampling"},
     {"fps", "integer", "decisions a second"},
     {"csrf", "string", "of /api/v1/version; browsers need it"},
 };

@@ -139,7 +139,7 @@ static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf
         exists ? NULL
         : path == NULL
             ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them (branches have none)"
-            : "the checkpoint's file is not there any more");
+            : "the checkpoint's file no longer exists");
     return ST_OK;
 }
 
@@ -273,7 +273,7 @@ enum status api_log(struct serve *s, const struct request *r, struct strbuf *out
     put_json(out, "{'trial':%lld,'available':%i,'bytes':%zu,'truncated':%i,'note':%s,'text':%s}\n", (long long)r->trial,
              trial.log_tail != NULL, n, skip > 0,
              trial.log_tail != NULL ? NULL
-                                    : "the last lines are kept of trials whose program failed or whose worker died",
+                                    : "only trials whose program failed or whose worker died keep their last lines",
              text + skip);
     return ST_OK;
 }

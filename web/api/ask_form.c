@@ -147,7 +147,7 @@ enum status ask_body_check(enum ask_verb verb, const cJSON *body, struct error *
     const cJSON *item;
 
     if (!cJSON_IsObject(body))
-        return FAIL(err, ST_USAGE, "%s: the body is no JSON object", form->verb);
+        return FAIL(err, ST_USAGE, "%s: the body is not a JSON object", form->verb);
     cJSON_ArrayForEach(item, body)
     {
         const struct ask_field *field = field_of(form, item->string);

@@ -187,7 +187,7 @@ enum status http_create(struct http **ret_http, const struct http_settings *sett
     http->settings.ca_file = http->settings.client_cert = http->settings.client_key = NULL;
     http->settings.proxy = http->settings.user_agent = NULL;
     if (settings->insecure)
-        log_warn("certificates of trackers are not checked (asked for by the environment), continuing");
+        log_warn("certificates of trackers are not checked (requested by the environment), continuing");
     *ret_http = http;
     return ST_OK;
 }
@@ -363,7 +363,7 @@ static void judge_reply(struct http *http, const struct http_request *request, c
     if (request->want_json && reply->json == NULL) {
         if (looks_like_page(t)) {
             judge_elsewhere(http, request, reply,
-                            "a web page came in place of an answer (a login page, or another program's address?)");
+                            "a web page came instead of an answer (a login page, or another program's address?)");
             return;
         }
         reply->outcome = HTTP_RETRY; /* incomplete JSON is half a reply */

@@ -47,15 +47,15 @@ struct http_request {
     const char *content_type; /* NULL: application/json with a body */
     double timeout_s; /* 0: the settings' */
     bool once; /* on a new connection: on a kept one that was dropped without an answer, curl sends again by itself */
-    bool want_json; /* a reply that is no JSON (an HTML login page) is a refusal with a clear text */
+    bool want_json; /* a reply that is not JSON (an HTML login page) is a refusal with a clear text */
 };
 
-/* The action that a caller shall take. A page in place of JSON or a redirect elsewhere is a wrong setting before the
+/* The action that a caller shall take. A page instead of JSON or a redirect elsewhere is a wrong setting before the
  * first success of this handle, and a passing failure (maintenance, a hotel's network) after it. */
 enum http_outcome {
     HTTP_OK, /* 2xx, with JSON when wanted */
     HTTP_RETRY, /* no reply, half a reply, 408, 425, 429, 5xx except 501 and 505 */
-    HTTP_REFUSED, /* other 4xx, redirects elsewhere, pages in place of JSON, certificates that do not verify */
+    HTTP_REFUSED, /* other 4xx, redirects elsewhere, pages instead of JSON, certificates that do not verify */
     HTTP_CANCELLED, /* by http_cancel */
 };
 

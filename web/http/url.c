@@ -92,12 +92,13 @@ enum status http_url_check(const char *url, const char *origin, char *ret_url, s
     curl.free(host);
     curl.url_cleanup(u);
     if (!ok)
-        return FAIL(err, ST_CONFIG, "%s: '%s' is no http or https address; one like https://host:port/path is needed",
-                    origin, http_url_shown(url, shown, sizeof shown));
+        return FAIL(err, ST_CONFIG,
+                    "%s: '%s' is not an http or https address; one like https://host:port/path is needed", origin,
+                    http_url_shown(url, shown, sizeof shown));
     while (n > 0 && url[n - 1] == '/')
         n--;
     if (n >= size)
-        return FAIL(err, ST_CONFIG, "%s: the address has %zu bytes, up to %zu are possible", origin, n, size - 1);
+        return FAIL(err, ST_CONFIG, "%s: the address has %zu bytes, up to %zu are allowed", origin, n, size - 1);
     memcpy(ret_url, url, n);
     ret_url[n] = '\0';
     return ST_OK;

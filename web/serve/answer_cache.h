@@ -1,7 +1,7 @@
 /* answer_cache.h - finished answers, kept by address for one version of the data.
  * An answer is counted by its references: answer_create, cache_find and cache_keep hold one each, answer_release gives
  * one back; nothing changes it once it is in the cache. The cache has a lock of its own and may be used by any thread.
- * A full cache keeps less; that is no failure. */
+ * A full cache keeps less; that is not a failure. */
 #pragma once
 
 #include "base/base.h"

@@ -1,4 +1,4 @@
-/* pages.c - what is no API: the page, its assets, the form that takes the token, failures for people. */
+/* pages.c - everything but the API: the page, its assets, the form that takes the token, failures for people. */
 #include "web/serve/serve_priv.h"
 
 #include "web/serve/routes.h"

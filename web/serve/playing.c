@@ -292,7 +292,7 @@ static enum status find_game(struct serve *s, const char *name, int64_t number, 
             "again with `trawl export` and `trawl train`, or sweep with checkpoints",
             (long long)number);
     if (stat(*ret_checkpoint, &st) != 0)
-        return FAIL(err, ST_NOTFOUND, "the checkpoint %.300s of trial %lld is not there any more; train it again",
+        return FAIL(err, ST_NOTFOUND, "the checkpoint %.300s of trial %lld no longer exists; train it again",
                     *ret_checkpoint, (long long)number);
     return ST_OK;
 }

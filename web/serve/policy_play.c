@@ -23,7 +23,7 @@ struct policy_play {
     struct setup *setup;
     struct kern *kern;
     struct player *player;
-    struct play_child *child; /* of a game that plays elsewhere, in place of kern and player */
+    struct play_child *child; /* of a game that plays elsewhere, instead of kern and player */
     struct env_picture picture; /* after the last decision; of frames its size alone */
     struct gif_movie *gif; /* of frames; NULL: it draws itself */
     struct strbuf bytes; /* what gif writes: its head, and the last frame */
@@ -174,7 +174,7 @@ enum status policy_play_step(struct policy_play *p, struct strbuf *draw, struct 
 enum status policy_play_export(struct policy_play *p, struct strbuf *policy, struct strbuf *settings, struct error *err)
 {
     if (p->player == NULL || env_find(p->setup->env->name) != p->setup->env || p->setup->policy.frame_stack > 1)
-        return FAIL(err, ST_NOTFOUND, "%s is no built-in game, or it sees several frames", p->setup->env->name);
+        return FAIL(err, ST_NOTFOUND, "%s is not a built-in game, or it sees several frames", p->setup->env->name);
     strbuf_add_n(settings, p->setup->env_settings, p->setup->env->options.settings_size);
     return trainer_export(player_trainer(p->player), POLICY_SAFETENSORS, "policy", policy, err);
 }

@@ -125,7 +125,7 @@ enum status route_find(struct serve *s, struct request *r, const struct route **
         TRY(check_params(&serve_routes[i], &r->target, err));
         snprintf(number, sizeof number, "%.*s", (int)(n < sizeof number ? n : 0), trial != NULL ? trial : "");
         if (trial != NULL && (!num_parse_i64(number, &r->trial) || r->trial < 0))
-            return FAIL(err, ST_USAGE, "'%.40s' is no trial; trials are numbered from 0", trial);
+            return FAIL(err, ST_USAGE, "'%.40s' is not a trial; trials are numbered from 0", trial);
         if (study != NULL && serve_routes[i].kind != ROUTE_CLIENT) { /* those the controller finds */
             struct page_study *p = serve_lock_study(s, study, err);
             if (p == NULL)

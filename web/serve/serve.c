@@ -69,7 +69,7 @@ static enum status open_socket(struct serve *s, int *ret_fd, bool *ret_v6, bool 
     snprintf(port, sizeof port, "%d", s->set.port);
     int failed = getaddrinfo(host, port, &hints, &info);
     if (failed != 0 || info == NULL)
-        return FAIL(err, ST_USAGE, "--bind %s is no address of this machine (%s); try 127.0.0.1 or 0.0.0.0", host,
+        return FAIL(err, ST_USAGE, "--bind %s is not an address of this machine (%s); try 127.0.0.1 or 0.0.0.0", host,
                     gai_strerror(failed));
     *ret_v6 = info->ai_family == AF_INET6;
     *ret_open = !is_usual(info->ai_addr);

@@ -44,6 +44,6 @@ struct answer;
 enum status serve_answer(struct serve *serve, const char *uri, struct answer **ret_answer, struct error *err) MUST_USE;
 int serve_port(const struct serve *serve);
 const char *serve_token(const struct serve *serve); /* "": none needed */
-/* In place of the token, for one browser and once: another user of the machine may see the command that opens it. */
+/* Instead of the token, for one browser and once: another user of the machine may see the command that opens it. */
 const char *serve_ticket(const struct serve *serve);
 enum status serve_make_token(char token[SERVE_TOKEN_MAX], struct error *err) MUST_USE; /* random */

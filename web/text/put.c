@@ -74,7 +74,7 @@ void put_json_text(struct strbuf *out, const char *text)
 
 /* -- markup -- */
 
-/* Bytes of the character at text, or 0 when it is no UTF-8 or none that XML allows (control characters, U+FFFE,
+/* Bytes of the character at text, or 0 when it is not UTF-8 or none that XML allows (control characters, U+FFFE,
  * U+FFFF). */
 static size_t xml_length(const char *text)
 {
@@ -145,7 +145,7 @@ static void put_tex_number(struct strbuf *out, double value)
     if (!isfinite(value))
         strbuf_add(out, "--");
     else if (buf[n] != 'e')
-        strbuf_addf(out, "$%.*s$%s", (int)n, buf, buf + n); /* "4.1M": the suffix is no variable */
+        strbuf_addf(out, "$%.*s$%s", (int)n, buf, buf + n); /* "4.1M": the suffix is not a variable */
     else if (strncmp(buf, "1e", 2) == 0)
         strbuf_addf(out, "$10^{%d}$", atoi(buf + n + 1));
     else

@@ -175,7 +175,7 @@ bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *re
         return true;
     }
     if (m->c.reply.code == 404 && mlflow_is_error(m, "RESOURCE_DOES_NOT_EXIST")) {
-        log_warn("mlflow: the server does not know run %s any more (another database?); it continues as a new run, "
+        log_warn("mlflow: the server no longer knows run %s (another database?); it continues as a new run, "
                  "continuing",
                  mlflow_run_id(run));
         cJSON_DeleteItemFromObjectCaseSensitive(run->state, "run_id");

@@ -172,7 +172,7 @@ enum status track_url_login(const char *url, const char *origin, char *ret_url, 
 
     if (curl.url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK) {
         curl.url_cleanup(u);
-        return FAIL(err, ST_CONFIG, "%s is no address of the form http(s)://host[:port][/path]", origin);
+        return FAIL(err, ST_CONFIG, "%s is not an address of the form http(s)://host[:port][/path]", origin);
     }
     bool fits = take_part(u, CURLUPART_USER, ret_user, size);
     fits = take_part(u, CURLUPART_PASSWORD, ret_password, size) && fits;

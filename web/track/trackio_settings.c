@@ -28,7 +28,7 @@ static enum status read_space(struct trackio_settings *t, const char *space, str
     size_t n = 0;
 
     if (slash == NULL || strlen(space) >= sizeof host || slash == space || slash[1] == '\0')
-        return FAIL(err, ST_CONFIG, "TRACKIO_SPACE_ID is '%.80s', USER/SPACE is wanted", space);
+        return FAIL(err, ST_CONFIG, "TRACKIO_SPACE_ID is '%.80s', it must be USER/SPACE", space);
     for (const char *c = space; *c != '\0'; c++)
         host[n++] = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-';
     host[n] = '\0';

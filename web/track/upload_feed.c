@@ -65,8 +65,9 @@ static enum status load_run(struct feeder *f, struct feed_run *run, struct error
         cJSON_Delete(run->state);
         run->state = NULL;
         tracker_position_free(&run->position);
-        return FAIL(err, ST_CORRUPT, "the state of %s for trial id %lld is no JSON object; restore a copy of the store",
-                    f->ops->name, (long long)run->trial_id);
+        return FAIL(err, ST_CORRUPT,
+                    "the state of %s for trial id %lld is not a JSON object; restore a copy of the store", f->ops->name,
+                    (long long)run->trial_id);
     }
     run->loaded = true;
     return ST_OK;

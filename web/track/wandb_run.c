@@ -52,7 +52,7 @@ static void add_tag(cJSON *tags, struct wandb *w, const char *text, size_t n)
 
     if (n > TAG_MAX && !w->logged_tag) {
         w->logged_tag = true;
-        log_warn("wandb: the tag '%.*s...' has %zu characters, %d are possible; it is left out there, continuing", 40,
+        log_warn("wandb: the tag '%.*s...' has %zu characters, %d are allowed; it is left out there, continuing", 40,
                  text, n, TAG_MAX);
     }
     if (n == 0 || n > TAG_MAX)
@@ -211,7 +211,7 @@ static bool continue_run(struct wandb *w, struct track_run *run, struct track_re
         return false;
     }
     if (!cJSON_IsObject(bucket)) {
-        log_info("wandb: there is no run %s in %s/%s yet, it is made", id, w->entity, w->settings.project);
+        log_info("wandb: there is no run %s in %s/%s yet, creating it", id, w->entity, w->settings.project);
         return true;
     }
     int64_t lines = json_i64_or(bucket, "historyLineCount", 0);
@@ -259,10 +259,9 @@ void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply
         reply->verdict = TRACK_RUN_REFUSED;
         return;
     }
-    log_warn(
-        "wandb: the server does not know run %s any more (another database?); it is made again and gets later rows, "
-        "continuing",
-        wandb_run_id(run));
+    log_warn("wandb: the server no longer knows run %s (another database?); it is made again and gets later rows, "
+             "continuing",
+             wandb_run_id(run));
     cJSON *v = cJSON_CreateObject();
     json_add_str(v, "name", wandb_run_id(run));
     json_add_str(v, "project", w->settings.project);

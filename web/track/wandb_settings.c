@@ -49,7 +49,7 @@ static enum status read_mode(struct wandb_settings *s, struct error *err)
             return ST_OK;
         }
     return mode == NULL ? ST_OK
-                        : FAIL(err, ST_CONFIG, "WANDB_MODE is '%s'; online, offline or disabled are possible", mode);
+                        : FAIL(err, ST_CONFIG, "WANDB_MODE is '%s'; online, offline or disabled are allowed", mode);
 }
 
 static enum status read_urls(const struct track_settings *track, struct wandb_settings *s, struct error *err)
@@ -118,7 +118,7 @@ static enum status read_key(struct wandb_settings *s, struct error *err)
     if (s->mode != TRACK_ONLINE)
         return ST_OK;
     return FAIL(err, ST_CONFIG,
-                "wandb: there is no API key; set WANDB_API_KEY, or put 'machine %s login user password KEY' into "
+                "wandb: no API key; set WANDB_API_KEY, or put 'machine %s login user password KEY' into "
                 "~/.netrc (`wandb login` does), or use --track.offline true and `trawl sync` later",
                 machine);
 }
@@ -150,7 +150,7 @@ static enum status read_run(struct wandb_settings *s, struct error *err)
     else if (strcmp(resume, "never") == 0)
         s->resume = WANDB_RESUME_NEVER;
     else
-        return FAIL(err, ST_CONFIG, "WANDB_RESUME is '%.40s'; allow, must, never or auto are possible", resume);
+        return FAIL(err, ST_CONFIG, "WANDB_RESUME is '%.40s'; allow, must, never or auto are allowed", resume);
     return ST_OK;
 }
 

@@ -106,7 +106,7 @@ enum status compiler_run(struct compiler *c, const char *log, struct error *err)
         return ST_OK;
     if (log != NULL)
         show_log(log);
-    return FAIL(err, ST_CONFIG, "env build: %s could not compile it; what it reported stands above", c->words[0]);
+    return FAIL(err, ST_CONFIG, "env build: %s could not compile it; see its report above", c->words[0]);
 }
 
 void compiler_free(struct compiler *c)

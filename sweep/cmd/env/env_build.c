@@ -69,7 +69,7 @@ static enum status find_source(struct build *b, const char *path, struct error *
     if (S_ISDIR(st.st_mode) && !file_exists(binding) && !file_exists(header))
         return FAIL(
             err, ST_USAGE,
-            "env build: %s has no binding.c and no %s.h, so it is no game written for PufferLib; name the header or "
+            "env build: %s has no binding.c and no %s.h, so it is not a game written for PufferLib; name the header or "
             "the source file of another game itself",
             path, b->name);
     if (S_ISDIR(st.st_mode))
@@ -83,7 +83,10 @@ static enum status find_source(struct build *b, const char *path, struct error *
     else if (word_ends_in(base, ".rs"))
         b->kind = SOURCE_RUST;
     else
-        return FAIL(err, ST_USAGE, "env build: %s is no .h, .c, .cc, .cpp or .rs file, and no folder of a game", path);
+        return FAIL(err, ST_USAGE,
+                    "env build: %s is neither a .h, .c, .cc, .cpp or .rs file nor the folder of a "
+                    "game",
+                    path);
     return ST_OK;
 }
 
@@ -95,7 +98,7 @@ static enum status write_headers(const char *folder, struct error *err)
 
     snprintf(path, sizeof path, "%s/envs", folder);
     if (mkdir(path, 0700) != 0)
-        return FAIL(err, ST_IO, "env build: %s cannot be made: %s", path, strerror(errno));
+        return FAIL(err, ST_IO, "env build: %s cannot be created: %s", path, strerror(errno));
     for (size_t i = 0; i < env_n_headers; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, env_headers[i].name);
         TRY(file_write_all(path, env_headers[i].text, strlen(env_headers[i].text), err));
@@ -305,7 +308,7 @@ enum status env_build(int argc, char **argv, struct error *err)
         {"output", 'o', CLI_TEXT, &b.out, "FILE", "the library (the game's name with .so, in the current folder)"},
         {"flags", 0, CLI_TEXT, &b.flags, "TEXT",
          "further words for the compiler, quoted as for sh: --flags '-lfoo -I\"my headers\"'"},
-        {"gpu", 0, CLI_TEXT, &b.gpu, "WHEN", "compile GAME.h for the GPU too: auto (if nvcc is there), yes, no"},
+        {"gpu", 0, CLI_TEXT, &b.gpu, "WHEN", "compile GAME.h for the GPU too: auto (if nvcc is installed), yes, no"},
     };
     const struct cli cli = {
         .name = "env build",
@@ -314,10 +317,10 @@ enum status env_build(int argc, char **argv, struct error *err)
             "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header\n"
             "as `trawl env new` writes it; GAME.c, GAME.cc or GAME.rs is a file of your own that exports\n"
             "trawl_env() (trawl_env.h says how). FOLDER holds a game written for PufferLib: its binding.c\n"
-            "(4.0), or its FOLDER.h with puf_step (the newer form), is compiled as it is, and its drawing\n"
-            "does nothing. The compilers are cc, c++ and rustc, or what CC, CXX and RUSTC name; where nvcc is\n"
-            "there (NVCC names one), GAME.h is compiled for the GPU too, and lives there like a built-in game.\n"
-            "All others are stepped by the host.",
+            "(4.0), or its FOLDER.h with puf_step (the newer form), is compiled unchanged, and its drawing\ndoes "
+            "nothing. The compilers are cc, c++ and rustc, or what CC, CXX and RUSTC name; if nvcc is\ninstalled "
+            "(NVCC names one), GAME.h is compiled for the GPU too, and runs there like a built-in game.\nAll others "
+            "are stepped by the host.",
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
         CLI_OPTS(opts),
@@ -333,7 +336,7 @@ enum status env_build(int argc, char **argv, struct error *err)
     if (!compiler_words_are_whole(b.flags))
         return FAIL(err, ST_USAGE, "env build: --flags %.300s: a quote has no end", b.flags);
     if (!env_is_library(b.out))
-        return FAIL(err, ST_USAGE, "env build: -o %s does not end with .so, by which a library is known", b.out);
+        return FAIL(err, ST_USAGE, "env build: -o %s must end with .so", b.out);
     TRY(build(&b, err));
     return show(&b, err);
 }

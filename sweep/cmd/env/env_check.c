@@ -87,7 +87,7 @@ static bool check_random(struct check *c)
     if (ok && !isnan(perf) && !(perf >= 0 && perf <= 1 + 1e-6))
         ok = fault("perf is %g on average; it has to lie in [0, 1] (a training counts the nearer end)", perf);
     if (ok && !isfinite(log.score))
-        ok = fault("the score of an episode that ended is no finite number");
+        ok = fault("the score of an episode that ended is not a finite number");
     if (ok && fabsf(largest.value) > LARGE_OBS)
         fprintf(game_output_result(),
                 "note   number %zu of an observation is %g, the largest of all; a network learns best from about [-1, "
@@ -382,11 +382,11 @@ enum status env_check(int argc, char **argv, struct error *err)
         .name = "env check",
         .synopsis = "trawl env check GAME [--env.OPTION VALUE ...] [--steps N] [--seconds S] [--seed N]",
         .about =
-            "Plays a game at random, with held and with impossible choices, and says what would spoil a training:\n"
-            "observations or rewards that are no numbers, writes past its rows, the same seed giving another game,\n"
-            "instances or threads that change each other, a saved state that plays on differently; then its speed.\n"
-            "With a GPU, a game that has code for it is played there too: every byte is the same as on the host.\n"
-            "It runs in a child process: a crash or a hang is a fault like others. Exit code 1: there are faults.",
+            "Plays a game at random, with held and with impossible choices, and reports what would spoil a training:\n"
+            "observations or rewards that are not numbers, writes past its rows, the same seed giving another game,\n"
+            "instances or threads that change each other, a saved state that continues differently; then its "
+            "speed.\nWith a GPU, a game that has code for it is played there too: every byte is the same as on the "
+            "host.\nIt runs in a child process, so a crash or a hang is a fault too. Exit code 1: there are faults.",
         .examples = "  trawl env check ./my_game.so\n"
                     "  trawl env check pong --env.frameskip 4 --steps 100000",
         CLI_OPTS(opts),

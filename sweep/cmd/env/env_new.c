@@ -28,7 +28,7 @@ static enum status check_name(const char *name, struct error *err)
     for (size_t i = 0; i < n; i++)
         ok = ok && (islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]) || name[i] == '_');
     if (!ok)
-        return FAIL(err, ST_USAGE, "env new: '%s' is no name for a game; a letter, then up to %d of a-z 0-9 _", name,
+        return FAIL(err, ST_USAGE, "env new: '%s' is not a name for a game; a letter, then up to %d of a-z 0-9 _", name,
                     ENV_LIBRARY_NAME_MAX - 1);
     for (size_t i = 0; i < COUNT(macros); i++)
         if (strcmp(name, macros[i]) == 0)
@@ -44,7 +44,7 @@ static enum status check_free(const char *name, const char *extension, struct er
 
     snprintf(path, sizeof path, "%s%s", name, extension);
     if (file_exists(path))
-        return FAIL(err, ST_EXISTS, "env new: %s is there already; choose another name, or move it away", path);
+        return FAIL(err, ST_EXISTS, "env new: %s already exists; choose another name, or move it away", path);
     return ST_OK;
 }
 
@@ -70,9 +70,8 @@ enum status env_new(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "env new",
         .synopsis = "trawl env new NAME",
-        .about =
-            "Writes NAME.h, a small whole game whose comments say what each part is for, and NAME.ini, a config that\n"
-            "trains it and sweeps it. They are written into the current folder and replace nothing.",
+        .about = "Writes NAME.h, a small complete game whose comments explain each part, and NAME.ini, a config "
+                 "that\ntrains and sweeps it, into the current folder. Existing files are not replaced.",
         .examples = "  trawl env new my_game && trawl env build my_game.h && trawl env check ./my_game.so\n"
                     "  trawl sweep my_game.ini --store my.db --name first",
         CLI_WORDS(1, 1, "a name (a letter, then a-z 0-9 _)"),

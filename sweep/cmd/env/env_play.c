@@ -75,7 +75,7 @@ enum status env_play(int argc, char **argv, struct error *err)
     FILE *out;
     const struct cli_opt opts[] = {
         {"seed", 0, CLI_INT, &seed, "N", "seeds the game and the choices (1)"},
-        {"greedy", 0, CLI_FLAG, &greedy, NULL, "take the likeliest action in place of sampling"},
+        {"greedy", 0, CLI_FLAG, &greedy, NULL, "take the likeliest action instead of sampling"},
     };
     const struct cli cli = {
         .name = "env play",

@@ -193,12 +193,12 @@ bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *larg
         wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
         at = a;
-        wrong = observed(s, s->obs, a, largest) ? NULL : "an observation is no finite number, or was not written";
+        wrong = observed(s, s->obs, a, largest) ? NULL : "an observation is not a finite number, or was not written";
     }
     for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
         at = a;
         if (!isfinite(s->rewards[a]))
-            wrong = "a reward is no finite number, or was not written";
+            wrong = "a reward is not a finite number, or was not written";
         else if (s->terms[a] > 1 || s->truncs[a] > 1 || (s->terms[a] == 1 && s->truncs[a] == 1))
             wrong = "the flags of an end are not 0 or 1, or both are 1, or were not written";
         else if (s->truncs[a] == 1 && !s->shape.may_truncate)
@@ -208,7 +208,7 @@ bool env_side_sane(const struct env_side *s, int64_t t, struct env_largest *larg
         if (wrong == NULL && fabsf(s->rewards[a]) > fabsf(largest->reward))
             largest->reward = s->rewards[a];
         if (wrong == NULL && s->truncs[a] == 1 && !observed(s, s->final_obs, a, largest))
-            wrong = "the last observation of a truncated episode is no finite number, or was not written";
+            wrong = "the last observation of a truncated episode is not a finite number, or was not written";
     }
     if (wrong == NULL)
         return true;

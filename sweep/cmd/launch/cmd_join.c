@@ -36,7 +36,7 @@ static enum status find_gpus(struct join_cmd *c, int *ret_n, struct error *err)
         return ST_OK;
     }
     if (!device_gpus(c->devices, &c->session.ordinal, &c->session.n_gpus))
-        return FAIL(err, ST_USAGE, "join: --devices %s; all, cpu, cuda:NUMBER or cuda:FIRST-LAST are possible",
+        return FAIL(err, ST_USAGE, "join: --devices %s; all, cpu, cuda:NUMBER or cuda:FIRST-LAST are allowed",
                     c->devices);
     if (!kern_cuda_available(reason, sizeof reason))
         return FAIL(err, ST_DEVICE, "join: --devices %s: %s", c->devices, reason);
@@ -253,8 +253,9 @@ enum status cmd_join(int argc, char **argv, struct error *err)
         .synopsis = "trawl join HOST:PORT/SECRET [--devices LIST]\n       trawl join --store STORE [--devices LIST]",
         .about =
             "Gives this host's devices to a training that another host leads: `trawl train --hosts N` prints the\n"
-            "line to run here, and waits for it; a `trawl node --hosts N` writes it into its store. Config, weights\n"
-            "and checkpoints come from there; curve and result appear there. Both hosts need the same build of trawl,\n"
+            "line to run here, and waits for it; a `trawl node --hosts N` writes it into its store. Config, "
+            "weights\nand checkpoints come from that host; curve and result appear there. Both hosts need the same "
+            "build of trawl,\n"
             "and a game of your own needs its files on both. The command ends with the training; Ctrl-C has the first\n"
             "host save and end it. The connection is not encrypted: use a network that you trust.",
         .examples = "  trawl train pong --train.devices 8 --hosts 2            # on the first host, with four GPUs\n"

@@ -82,17 +82,17 @@ enum status cmd_launch(int argc, char **argv, struct error *err)
     AT_END(setup_destroy_at) struct setup *setup = NULL;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"patience", 0, CLI_SECONDS, &patience_s, "TIME", "how long each may take to answer (60 s)"},
+        {"patience", 0, CLI_SECONDS, &patience_s, "TIME", "how long to wait for each answer (60 s)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print a JSON array"},
     };
     const struct cli cli = {
         .name = "launch",
         .synopsis = "trawl launch check HOST|DEVICE ... [--patience TIME] [--json]",
-        .about =
-            "Tries whether a sweep can have workers there: logs in, starts the program, compares versions, opens a\n"
-            "device, and ends it again. A bare HOST is ssh:HOST; DEVICE is a word of sweep.devices: ssh:HOST/cuda:1,\n"
-            "slurm:gpu=1, or 'cmd:COMMAND' (docs/many-machines.md). Options like --sweep.ssh and\n"
-            "--sweep.remote-program hold as in a sweep. Exit code 1: one of them fails.",
+        .about = "Tests whether a sweep can have workers there: logs in, starts the program, compares versions, opens "
+                 "a\ndevice, and ends it again. A bare HOST is ssh:HOST; DEVICE is a word of sweep.devices: "
+                 "ssh:HOST/cuda:1,\n"
+                 "slurm:gpu=1, or 'cmd:COMMAND' (docs/many-machines.md). Options like --sweep.ssh and\n"
+                 "--sweep.remote-program hold as in a sweep. Exit code 1: one of them fails.",
         .examples = "  trawl launch check gpu1 gpu2\n"
                     "  trawl launch check slurm:gpu=1/partition=short\n"
                     "  trawl launch check 'cmd:docker run -i --gpus all trawl trawl worker --stdio'",

@@ -60,7 +60,7 @@ static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int6
     *ret_lanes = 1;
     (void)json_get_i64(message, "lanes", ret_lanes);
     if (*ret_lanes < 1 || *ret_lanes > SWEEP_LANES_MAX)
-        return FAIL(err, ST_CONFIG, "%lld runs on one device at a time; 1 to %d are possible", (long long)*ret_lanes,
+        return FAIL(err, ST_CONFIG, "%lld runs on one device at a time; 1 to %d are allowed", (long long)*ret_lanes,
                     SWEEP_LANES_MAX);
     worker_limits_apply(message);
     (void)json_get_i64(message, "memory_bytes", &pool->memory_bytes);

@@ -195,7 +195,7 @@ static enum status check_page(const char *path, struct error *err)
 
     TRY(check_output(path, OUTPUT_OTHER, NULL, 0, err));
     if (dot == NULL || (strcasecmp(dot, ".html") != 0 && strcasecmp(dot, ".htm") != 0))
-        return FAIL(err, ST_USAGE, "compare: %s does not end in .html, which is the one format of this page", path);
+        return FAIL(err, ST_USAGE, "compare: %s does not end in .html, the only format of this page", path);
     return ST_OK;
 }
 
@@ -205,7 +205,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err)
     bool json = false;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &path, "FILE", "the store (trawl.db)"},
-        {"other", 0, CLI_STORE, &other_path, "FILE", "the store of the second study, if it is another"},
+        {"other", 0, CLI_STORE, &other_path, "FILE", "the store of the second study, if different"},
         {"score", 0, CLI_TEXT, &score, "X", "the score to reach (the best that both have reached)"},
         {"output", 'o', CLI_TEXT, &output, "FILE.html",
          "write a page there: both fronts in one chart, and how their configs differ"},

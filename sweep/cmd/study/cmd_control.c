@@ -32,15 +32,15 @@ static const struct control_text {
          1, 1, STUDY_WORD},
     [CONTROL_PAUSE] =
         {"trawl pause NAME [--now] [--store FILE] [--json]",
-         "Lets a study rest: its running trials end, no new ones begin, until `trawl continue`. With --now the\n"
+         "Pauses a study: its running trials end, and no new ones begin until `trawl continue`. With --now the\n"
          "running trials go back into the queue at once, to free the devices.",
          "  trawl pause first --store my.db\n"
          "  trawl pause first --store my.db --now",
          1, 1, STUDY_WORD},
     [CONTROL_CONTINUE] =
         {"trawl continue NAME [--store FILE] [--json]",
-         "Resumes a study that was paused or stopped. One that ended at a limit continues by a higher\n"
-         "limit, `trawl add`, and not by this command.",
+         "Resumes a study that was paused or stopped. One that ended at a limit needs a higher limit\n(`trawl add`) "
+         "to continue.",
          "  trawl continue first --store my.db\n"
          "  trawl continue first --store my.db --json",
          1, 1, STUDY_WORD},
@@ -66,8 +66,8 @@ static const struct control_text {
          1, 2, STUDY_WORD},
     [CONTROL_CONFIRM] =
         {"trawl confirm NAME N [--seeds K] [--store FILE] [--json]",
-         "Queues the config of a trial that is done under fresh seeds (5), to see whether its score was luck; the\n"
-         "limit of trials rises by as many, and a study that had ended at it continues. `trawl rerun --seeds` trains\n"
+         "Queues the config of a finished trial under fresh seeds (5), to see whether its score was luck; the\nlimit "
+         "of trials rises by that number, and a study that had ended at it continues. `trawl rerun --seeds` trains\n"
          "them at once, here.",
          "  trawl confirm first 17 --store my.db\n"
          "  trawl confirm first 17 --seeds 10",
@@ -77,17 +77,17 @@ static const struct control_text {
          "Trains a finished trial for longer: a new trial begins at its kept checkpoint, with its curve so far, and\n"
          "ends at the new total of steps. Its score, steps and cost are those of the whole training, also in the\n"
          "study's budget; its learning rate is annealed over the new total. The limit of trials rises by one.\n"
-         "sweep.keep says which trials keep their checkpoints. Where the study does not search\n"
-         "train.total_timesteps, or not that far, the new trial is dropped from models and front, where it would pass\n"
-         "for a second seed; `trawl drop --undo` lets it count.",
+         "sweep.keep decides which trials keep their checkpoints. If the study does not "
+         "search\ntrain.total_timesteps, or not that far, models and front ignore the new trial, since it would "
+         "count as\na second seed; `trawl drop --undo` makes it count.",
          "  trawl extend first 17 --steps 2x --store my.db\n"
          "  trawl extend first --trial 17 --steps 20M --json",
          1, 2, STUDY_WORD},
     [CONTROL_DROP] =
         {"trawl drop NAME N --reason TEXT | --undo [--store FILE] [--json]",
-         "Lets the models and the front of a study ignore a trial that has ended, for a reason that pages and\n"
-         "`trawl show` give: its machine was busy, its metric was wrong. Nothing is deleted, what it cost is still\n"
-         "counted and its config is not proposed again (`trawl try` queues it). --undo lets it count again.",
+         "Makes the models and the front of a study ignore a trial that has ended, for a reason that pages "
+         "and\n`trawl show` display: its machine was busy, its metric was wrong. Nothing is deleted, its cost "
+         "still\ncounts and its config is not proposed again (`trawl try` queues it). --undo makes it count again.",
          "  trawl drop first 17 --reason 'the machine was busy' --store my.db\n"
          "  trawl drop first 17 --undo --store my.db",
          2, 2, "a study's name or a trial's number"},
@@ -95,15 +95,14 @@ static const struct control_text {
         {"trawl rename NAME NEW [--store FILE] [--json]",
          "Gives a study another name, with its checkpoints and the folders of its programs. No controller "
          "may be running it.\n"
-         "Runs that trackers have keep the names under which they were made.",
+         "Runs in trackers keep their names.",
          "  trawl rename first pong-wide --store my.db\n"
          "  trawl rename old new",
          2, 2, "a study's name or its new name"},
     [CONTROL_NOTE] =
         {"trawl note NAME [N] TEXT [--store FILE] [--json]",
-         "Writes a note on a study, or on its trial N, for `trawl show`, pages and JSON. It takes the place "
-         "of an earlier note;\n"
-         "--undo in place of TEXT removes it.",
+         "Writes a note on a study, or on its trial N, for `trawl show`, pages and JSON. It replaces an earlier note;\n"
+         "--undo instead of TEXT removes it.",
          "  trawl note first 'with the old reward' --store my.db\n"
          "  trawl note first 17 'diverged after 2M steps' --store my.db",
          1, 3, "a study's name or the text"},
@@ -115,7 +114,7 @@ static const struct control_text {
     [CONTROL_RM] = {"trawl rm NAME [--undo] [--store FILE] [--json]",
                     "Moves a study to the trash of its store, under the name NAME~ID, which frees its name. A study "
                     "that runs is refused.\n"
-                    "--undo takes the newest of that name back; `trawl gc` empties the trash.",
+                    "--undo restores the newest of that name; `trawl gc` empties the trash.",
                     "  trawl rm first --store my.db\n"
                     "  trawl rm first --undo --store my.db",
                     1, 1, STUDY_WORD},
@@ -125,14 +124,14 @@ static enum status take_trial(struct control_cmd *c, const char *word, struct er
 {
     if (num_parse_i64(word, &c->command.trial) && c->command.trial >= 0)
         return ST_OK;
-    return FAIL(err, ST_USAGE, "%s: '%s' is no trial's number; `trawl show %s` lists them",
+    return FAIL(err, ST_USAGE, "%s: '%s' is not a trial number; `trawl show %s` lists them",
                 control_kind_name(c->command.kind), word, c->command.study);
 }
 
 static enum status take_text(struct control_cmd *c, const char *text, struct error *err)
 {
     if (strlen(text) >= sizeof c->command.text)
-        return FAIL(err, ST_USAGE, "%s: the text has %zu bytes; up to %d are possible",
+        return FAIL(err, ST_USAGE, "%s: the text has %zu bytes; up to %d are allowed",
                     control_kind_name(c->command.kind), strlen(text), CONTROL_TEXT_MAX - 1);
     snprintf(c->command.text, sizeof c->command.text, "%s", text);
     return ST_OK;
@@ -173,7 +172,7 @@ static enum status take_words(struct control_cmd *c, const struct cli_words *wor
     case CONTROL_PRIORITY:
         return num_parse_i64(words->v[1], &command->priority)
                    ? ST_OK
-                   : FAIL(err, ST_USAGE, "priority: '%s' is no whole number, 1 to %d are possible", words->v[1],
+                   : FAIL(err, ST_USAGE, "priority: '%s' is not a whole number, 1 to %d are allowed", words->v[1],
                           STUDY_PRIORITY_MAX);
     case CONTROL_RETRY:
     case CONTROL_CONFIRM:
@@ -189,7 +188,7 @@ static enum status take_words(struct control_cmd *c, const struct cli_words *wor
     case CONTROL_NOTE:
     case CONTROL_TAG:
         if (is_note && words->n == 1 && !command->undo)
-            return FAIL(err, ST_USAGE, "note: what? `trawl note %s [N] TEXT`", command->study);
+            return FAIL(err, ST_USAGE, "note: give a text: `trawl note %s [N] TEXT`", command->study);
         if (words->n == 3 || (is_note && command->undo && words->n == 2))
             TRY(take_trial(c, words->v[1], err));
         return is_note && command->undo ? ST_OK : take_text(c, words->v[words->n - 1], err);
@@ -243,14 +242,14 @@ static size_t own_options(struct control_cmd *c, struct cli_opt *opts)
         return 2;
     case CONTROL_DROP:
         opts[0] = (struct cli_opt){"reason", 0, CLI_TEXT, &c->reason, "TEXT", "why"};
-        opts[1] = (struct cli_opt){"undo", 0, CLI_FLAG, &command->undo, NULL, "let it count again"};
+        opts[1] = (struct cli_opt){"undo", 0, CLI_FLAG, &command->undo, NULL, "make it count again"};
         return 2;
     case CONTROL_NOTE:
     case CONTROL_TAG:
     case CONTROL_RM:
         opts[0] = (struct cli_opt){"undo",   0,
                                    CLI_FLAG, &command->undo,
-                                   NULL,     command->kind == CONTROL_RM ? "take it back from the trash" : "remove it"};
+                                   NULL,     command->kind == CONTROL_RM ? "restore it from the trash" : "remove it"};
         return 1;
     default:
         return 0;

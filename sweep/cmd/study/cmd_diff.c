@@ -9,7 +9,7 @@ static enum status find(const struct study_view *v, const char *word, size_t *re
     int64_t number;
 
     if (!num_parse_i64(word, &number) || number < 0)
-        return FAIL(err, ST_USAGE, "diff: '%s' is no trial's number; `trawl show %s` lists them", word, v->study.name);
+        return FAIL(err, ST_USAGE, "diff: '%s' is not a trial number; `trawl show %s` lists them", word, v->study.name);
     return study_view_find(v, number, ret_i, err);
 }
 
@@ -113,7 +113,7 @@ enum status cmd_diff(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "diff",
         .synopsis = "trawl diff NAME A B [--store FILE] [--json]",
-        .about = "Shows in which values the configs of two trials of a study differ, with their scores and costs.",
+        .about = "Shows the values in which the configs of two trials of a study differ, with their scores and costs.",
         .examples = "  trawl diff first 3 17 --store my.db\n"
                     "  trawl diff first 3 17 --json",
         CLI_OPTS(opts),

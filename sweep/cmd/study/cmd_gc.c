@@ -72,7 +72,7 @@ static enum status empty_trash(const struct gc_cmd *gc, cJSON *removed, cJSON *k
                    : keep      ? "is kept"
                                : "is removed");
         if (unsent[i] > 0)
-            log_warn("%s: its trackers have not got %lld row%s%s", name, (long long)unsent[i], PLURAL(unsent[i]),
+            log_warn("%s: its trackers have not received %lld row%s%s", name, (long long)unsent[i], PLURAL(unsent[i]),
                      gc->force ? "" : "; `trawl rm NAME --undo` and `trawl sync NAME` send them, --force drops them");
     }
     study_list_free(studies, n);
@@ -86,7 +86,7 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
         {"store", 0, CLI_STORE, &gc.path, "FILE", "the store (trawl.db)"},
         {"older", 0, CLI_SECONDS, &gc.older_s, "TIME", "only what has been in the trash for longer, like 30m or 72h"},
         {"dry-run", 0, CLI_FLAG, &gc.dry_run, NULL, "only list it"},
-        {"force", 0, CLI_FLAG, &gc.force, NULL, "also studies with rows that their trackers have not got"},
+        {"force", 0, CLI_FLAG, &gc.force, NULL, "also studies with rows that their trackers have not received"},
         {"json", 0, CLI_FLAG, &gc.json, NULL, "print one JSON object"},
     };
     const struct cli cli = {
@@ -95,8 +95,8 @@ enum status cmd_gc(int argc, char **argv, struct error *err)
         .about =
             "Empties the trash of a store: studies that `trawl rm` put there are deleted with their trials, curves,\n"
             "checkpoints and the folders of their programs (STORE.runs/NAME), for good. The store uses their space\n"
-            "for what comes next; a copy by `trawl backup` is as small as what is left. A study with rows that its\n"
-            "trackers have not got is kept (exit code 1): `trawl rm NAME --undo` and `trawl sync NAME` send them.",
+            "for new data; a copy by `trawl backup` is smaller. A study with rows that its trackers have "
+            "not\nreceived is kept (exit code 1): `trawl rm NAME --undo` and `trawl sync NAME` send them.",
         .examples = "  trawl gc --dry-run --store my.db\n"
                     "  trawl gc --older 72h --store my.db",
         CLI_OPTS(opts),

@@ -304,9 +304,9 @@ enum status cmd_import(int argc, char **argv, struct error *err)
 {
     struct import_cmd c = {.store_path = "trawl.db"};
     const struct cli_opt opts[] = {
-        {"study", 0, CLI_TEXT, &c.study, "NAME", "the study that gets the trials; one that is not there is made"},
+        {"study", 0, CLI_TEXT, &c.study, "NAME", "the study that gets the trials; created if missing"},
         {"config", 0, CLI_TEXT, &c.config, "FILE",
-         "config and ranges of a study that is made (of .jsonl and stores: theirs)"},
+         "config and ranges of a created study (.jsonl and stores have their own)"},
         {"from", 0, CLI_TEXT, &c.from, "NAME", "which study of another store or storage (its only one)"},
         {"score", 0, CLI_TEXT, &c.columns.score, "COLUMN", "the scores (score, else the study's metric)"},
         {"cost", 0, CLI_TEXT, &c.columns.cost, "COLUMN",
@@ -322,8 +322,8 @@ enum status cmd_import(int argc, char **argv, struct error *err)
             "Adds trials of a file to a study, where they teach the models like its own. The file is CSV with a "
             "header, as\n`trawl export` or the table of a tracker (W&B: export as CSV) writes it, JSON lines, another "
             "store, an SQLite\nstorage of Optuna's, or a folder of PufferLib's logs (logs/GAME). A parameter's column "
-            "has its name\n(train.learning_rate, train/learning_rate or learning_rate), or PufferLib's. What is "
-            "imported twice is there\nonce; curves and checkpoints stay where they are.",
+            "has its name\n(train.learning_rate, train/learning_rate or learning_rate), or PufferLib's. A trial that "
+            "is imported twice\nis kept once; curves and checkpoints are not imported.",
         .examples = "  trawl import first.csv --study again --config my.ini --store new.db\n"
                     "  trawl import their.db --from first --study theirs --store my.db\n"
                     "  trawl import wandb.csv --study mine --config my.ini --score eval/return\n"
@@ -336,7 +336,7 @@ enum status cmd_import(int argc, char **argv, struct error *err)
     CLI_PARSE(cli, words);
     c.path = words.v[0];
     if (c.study == NULL)
-        return FAIL(err, ST_USAGE, "import: into which study? --study NAME");
+        return FAIL(err, ST_USAGE, "import: give --study NAME");
     enum status rc = import_file_read(c.path, c.from, &c.file, err);
     THEN(rc, check_is_another(&c, err));
     THEN(rc, ensure_study(&c, err));

@@ -30,9 +30,9 @@ enum status cmd_migrate(int argc, char **argv, struct error *err)
         .about =
             "Copies a whole store, studies, trials, curves and what waits for trackers, into an empty one: from a\n"
             "file into a database of PostgreSQL, back, or between two of a kind. FROM stays as it is. Neither may\n"
-            "have a controller meanwhile. All rows are written in one transaction, read again and compared by\n"
-            "number and sum; a target that has a study is refused. Ids stay, so trackers continue where they are.\n"
-            "Checkpoints are files of their own: copy STORE.checkpoints too, if trials are to resume from them.",
+            "have a controller meanwhile. All rows are written in one transaction, read again and compared by\ncount "
+            "and sum; a target that has a study is refused. Ids stay, so trackers continue where they are.\n"
+            "Checkpoints are separate files: copy STORE.checkpoints too, so that trials can resume from them.",
         .examples = "  trawl migrate runs.db postgresql://db/trawl\n"
                     "  trawl migrate postgresql://db/trawl runs.db",
         CLI_OPTS(opts),
@@ -52,7 +52,7 @@ enum status cmd_migrate(int argc, char **argv, struct error *err)
         printf("  %-12s %10lld  %016llx", copied.tables[i].name, (long long)copied.tables[i].rows.n,
                (unsigned long long)copied.tables[i].sum);
         if (copied.tables[i].rows.n_unchecked > 0)
-            printf("  (%lld with bytes that are no UTF-8: they are ? now, without a checksum)",
+            printf("  (%lld with bytes that are not UTF-8: they are ? now, without a checksum)",
                    (long long)copied.tables[i].rows.n_unchecked);
         printf("\n");
     }

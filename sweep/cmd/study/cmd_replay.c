@@ -114,10 +114,10 @@ enum status cmd_replay(int argc, char **argv, struct error *err)
         .name = "replay",
         .synopsis = "trawl replay NAME [--store FILE] [--json]",
         .about =
-            "Makes every proposal of a study again, from the results that it had seen, and compares the values to\n"
-            "the byte. On many workers results come in another order each time; the order in which this study's\n"
-            "proposals saw them is in the store, so they can be checked, whatever was killed meanwhile. Trains\n"
-            "nothing and changes nothing; exit code 1 when a proposal differs.",
+            "Makes every proposal of a study again, from the results that it had seen, and compares the values "
+            "to\nthe byte. With many workers the order of results varies; the store has the order in which this "
+            "study's\nproposals saw them, so they can be checked, whatever was killed meanwhile. Trains nothing and "
+            "changes\nnothing; exit code 1 if a proposal differs.",
         .examples = "  trawl replay first --store my.db\n"
                     "  trawl replay first --json",
         CLI_OPTS(opts),

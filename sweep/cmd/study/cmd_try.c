@@ -146,14 +146,14 @@ static enum status send_try(const char *store_path, const char *study, int64_t t
     enum status rc = ST_OK;
 
     if (params->child == NULL && trial < 0)
-        return FAIL(err, ST_USAGE, "try: which values? --section.key V, or --trial N for those of a trial again");
+        return FAIL(err, ST_USAGE, "try: give values as --section.key V, or --trial N to repeat those of a trial");
     if (strlen(study) >= sizeof command.study)
         return FAIL(err, ST_USAGE, "try: no study has a name that long");
     snprintf(command.study, sizeof command.study, "%s", study);
     TRY(complete(store_path, study, trial, params, err));
     MEM_LOCAL char *text = json_print(params, false);
     if (strlen(text) >= sizeof command.text)
-        rc = FAIL(err, ST_USAGE, "try: the values take %zu bytes; up to %d are possible", strlen(text),
+        rc = FAIL(err, ST_USAGE, "try: the values take %zu bytes; up to %d are allowed", strlen(text),
                   CONTROL_TEXT_MAX - 1);
     snprintf(command.text, sizeof command.text, "%s", text);
     return rc == ST_OK ? control_send(store_path, &command, json, err) : rc;
@@ -166,7 +166,7 @@ enum status cmd_try(int argc, char **argv, struct error *err)
     bool json = false;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_STORE, &store_path, "FILE", "the store (trawl.db)"},
-        {"trial", 0, CLI_INT, &trial, "N", "what is not given is as in this trial (the recommended one)"},
+        {"trial", 0, CLI_INT, &trial, "N", "trial that supplies the other values (the recommended one)"},
         {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
     };
     const struct cli cli = {
@@ -174,8 +174,8 @@ enum status cmd_try(int argc, char **argv, struct error *err)
         .synopsis = "trawl try NAME --section.key V ... [--trial N] [--store FILE] [--json]",
         .about =
             "Queues a config of your own as the next trial of a study, whose limit of trials rises by one; a study\n"
-            "that had ended there continues. The values are of parameters that the study searches, in their ranges.\n"
-            "The others are those of the trial that the models recommend, or of --trial.",
+            "that had ended there continues. Values are given for parameters that the study searches, within "
+            "their\nranges. The others are those of the recommended trial, or of --trial.",
         .examples = "  trawl try first --train.learning-rate 0.003 --store my.db\n"
                     "  trawl try first --trial 17 --train.gamma 0.99 --store my.db",
         CLI_OPTS(opts),

@@ -108,7 +108,7 @@ static enum status read_log(const char *path, cJSON *rows, struct error *err)
     TRY(file_read_all(path, FILE_MAX_BYTES, &text, &n, err));
     enum status rc = puffer_log_parse(text, n, &log, err);
     if (rc == ST_OK && !puffer_is_log(log))
-        rc = FAIL(err, ST_CORRUPT, "it is no log of PufferLib's: there are no 'metrics' in it");
+        rc = FAIL(err, ST_CORRUPT, "it is not a log of PufferLib's: there are no 'metrics' in it");
     if (rc == ST_OK)
         cJSON_AddItemToArray(rows, puffer_log_row(log));
     else
@@ -181,7 +181,7 @@ static enum status read_text(const char *text, size_t n, struct import_file *ret
 {
     if (memchr(text, '\0', n) != NULL)
         return FAIL(err, ST_CORRUPT,
-                    "holds a NUL byte, so it is no text; CSV, JSON lines, a store, a storage of Optuna's "
+                    "holds a NUL byte, so it is not text; CSV, JSON lines, a store, a storage of Optuna's "
                     "or a folder of PufferLib's logs is needed");
     TRY(text[0] == '{' ? read_jsonl(text, ret, err) : csv_parse(text, n, &ret->rows, err));
     if (ret->study == NULL && ret->rows->child == NULL)

@@ -199,7 +199,7 @@ static enum status read_results(const struct study_view *v, const cJSON *row, co
     return first_number(row, steps, 4, ret_step, err);
 }
 
-/* Does the row have a score that is no number to go by? "" and a missing one are none. */
+/* Does the row have a score that is not a number to go by? "" and a missing one are none. */
 static bool has_odd_score(const struct study_view *v, const cJSON *row, const struct import_columns *c)
 {
     char env[200];
@@ -366,7 +366,7 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
         return ST_OK;
     if (strcmp(word, "done") == 0 && has_odd_score(v, row, columns)) {
         word = "failed";
-        reason = "its score is no finite number, or too large";
+        reason = "its score is not a finite number, or too large";
     }
     cJSON *body = cJSON_CreateObject();
     json_add_str(body, "state", word);
@@ -382,7 +382,7 @@ enum status import_row_body(const struct study_view *v, const cJSON *row, const 
         json_add_str(body, "env", find_game(v, row_games(row)));
     json_add_str(body, "client", "import");
     add_key(body);
-    if (reason == NULL && strcmp(word, "done") != 0) { /* not in the key: a row that is there already stays one */
+    if (reason == NULL && strcmp(word, "done") != 0) { /* not in the key: a row that already exists stays one */
         snprintf(why, sizeof why, "%.40s in the file that was imported, without a reason", state_text(row));
         json_add_str(body, "reason", why);
     }

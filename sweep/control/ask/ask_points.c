@@ -46,7 +46,7 @@ static enum status read_number(const struct search *s, size_t k, const cJSON *pa
     if (json_get_f64(params, value->string, ret_x) && *ret_x >= p->min && *ret_x <= p->max)
         return ST_OK;
     MEM_LOCAL char *given = json_print((cJSON *)value, false);
-    return FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; %.60s is no number of that range",
+    return FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; %.60s is not a number in that range",
                 search_param_name(s->space.params[k].key), lo, hi, given);
 }
 
@@ -271,7 +271,7 @@ enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struc
     struct error why = {0};
 
     if (key != NULL && (key[0] == '\0' || strlen(key) > KEY_MAX))
-        return FAIL(err, ST_USAGE, "add: the key has %zu bytes; 1 to %d are possible", strlen(key), KEY_MAX);
+        return FAIL(err, ST_USAGE, "add: the key has %zu bytes; 1 to %d are allowed", strlen(key), KEY_MAX);
     if (client != NULL && strlen(client) >= LEASE_CLIENT_MAX)
         return FAIL(err, ST_USAGE, "add: the client's name has more than %d bytes", LEASE_CLIENT_MAX - 1);
     int64_t seed = json_i64_or(body, "seed", 0);

@@ -38,7 +38,7 @@ static enum status check_client(const char *client, struct error *err)
         if ((unsigned char)client[i] < ' ' || client[i] == 0x7f)
             return FAIL(err, ST_USAGE, "ask: the client's name holds a control character; use letters and digits");
     if (n == 0 || n >= LEASE_CLIENT_MAX)
-        return FAIL(err, ST_USAGE, "ask: the client's name has %zu bytes; 1 to %d are possible", n,
+        return FAIL(err, ST_USAGE, "ask: the client's name has %zu bytes; 1 to %d are allowed", n,
                     LEASE_CLIENT_MAX - 1);
     return ST_OK;
 }

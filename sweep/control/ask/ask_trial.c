@@ -95,7 +95,7 @@ static enum status read_state(const cJSON *body, const char *verb, enum trial_st
         }
     return word == NULL
                ? ST_OK
-               : FAIL(err, ST_USAGE, "%s: the state is '%.40s'; done, failed and stopped are possible", verb, word);
+               : FAIL(err, ST_USAGE, "%s: the state is '%.40s'; done, failed and stopped are allowed", verb, word);
 }
 
 enum status ask_result_read(const cJSON *body, const char *verb, enum search_cost kind, double elapsed_s,

@@ -162,7 +162,7 @@ static enum status check_not_again(struct store *store, const struct study *stud
         const struct trial *t = &trials[i];
         bool counts = t->state != TRIAL_FAILED && t->state != TRIAL_STOPPED && t->state != TRIAL_LOST;
         if (counts && t->seed == old->seed && strcmp(t->config, old->config) == 0)
-            rc = FAIL(err, ST_USAGE, "retry: trial %lld of %s was given again already, as trial %lld, which is %s",
+            rc = FAIL(err, ST_USAGE, "retry: trial %lld of %s was already retried, as trial %lld, which is %s",
                       (long long)old->number, study->name, (long long)t->number, trial_state_name(t->state));
     }
     trial_list_free(trials, n);
@@ -283,7 +283,7 @@ static enum status apply_try(struct store *store, const struct control_command *
     bool revived = false;
     int64_t number = -1;
     enum status rc = cJSON_IsObject(params) ? check_space_left("try", study, err)
-                                            : FAIL(err, ST_USAGE, "try: the values are no JSON object");
+                                            : FAIL(err, ST_USAGE, "try: the values are not a JSON object");
 
     THEN(rc, ask_points_queue(store, study->name, params, &number, err));
     TRY(rc);

@@ -52,7 +52,7 @@ static enum status check_needs(const struct control_command *c, struct error *er
         return FAIL(err, ST_USAGE, "%s: which trial? `trawl %s %s N`; `trawl show %s` lists them", name, name, c->study,
                     c->study);
     if (c->kind == CONTROL_EXTEND && c->text[0] == '\0')
-        return FAIL(err, ST_USAGE, "extend: to how many steps? --steps 2x, or a total like --steps 20M");
+        return FAIL(err, ST_USAGE, "extend: give --steps 2x, or a total like --steps 20M");
     if (c->kind == CONTROL_DROP && !c->undo && c->text[0] == '\0')
         return FAIL(err, ST_USAGE, "drop: why? --reason TEXT; pages and `trawl show` give it to those who ask later");
     if (c->kind == CONTROL_RENAME)
@@ -80,13 +80,13 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
         c.trials = GP_PROMISE_SEEDS;
     TRY(json_take_i64(json, "trials", &c.trials, err));
     if (c.kind == CONTROL_CONFIRM && (c.trials < 1 || c.trials > CONFIRM_MAX))
-        return FAIL(err, ST_USAGE, "confirm: %lld runs; 1 to %d are possible", (long long)c.trials, CONFIRM_MAX);
+        return FAIL(err, ST_USAGE, "confirm: %lld runs; 1 to %d are allowed", (long long)c.trials, CONFIRM_MAX);
     TRY(json_take_i64(json, "priority", &c.priority, err));
     TRY(json_take_i64(json, "trial", &c.trial, err));
     TRY(json_take_bool(json, "now", &c.now, err));
     TRY(json_take_bool(json, "undo", &c.undo, err));
     if (text != NULL && strlen(text) >= sizeof c.text)
-        return FAIL(err, ST_USAGE, "%s: the text has %zu bytes; up to %d are possible", control_kind_name(c.kind),
+        return FAIL(err, ST_USAGE, "%s: the text has %zu bytes; up to %d are allowed", control_kind_name(c.kind),
                     strlen(text), CONTROL_TEXT_MAX - 1);
     for (const unsigned char *at = (const unsigned char *)text; at != NULL && *at != '\0'; at++) /* for terminals */
         if ((*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0)) /* C1 too */
@@ -95,18 +95,18 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
     snprintf(c.text, sizeof c.text, "%s", text != NULL ? text : "");
     TRY(json_take_f64(json, "budget_s", &c.budget_s, err));
     if (c.trials < 0 || c.trials > SWEEP_TRIALS_MAX)
-        return FAIL(err, ST_USAGE, "%s: %lld trials; up to %d are possible", control_kind_name(c.kind),
+        return FAIL(err, ST_USAGE, "%s: %lld trials; up to %d are allowed", control_kind_name(c.kind),
                     (long long)c.trials, SWEEP_TRIALS_MAX);
     if (!(c.budget_s >= 0) || !isfinite(c.budget_s))
-        return FAIL(err, ST_USAGE, "%s: a budget of %g s; 0 and above are possible", control_kind_name(c.kind),
+        return FAIL(err, ST_USAGE, "%s: a budget of %g s; 0 and above are allowed", control_kind_name(c.kind),
                     c.budget_s);
     if (c.kind == CONTROL_ADD && c.trials == 0 && c.budget_s == 0)
-        return FAIL(err, ST_USAGE, "add: how much? --trials N or --budget TIME");
+        return FAIL(err, ST_USAGE, "add: give --trials N or --budget TIME");
     if (c.kind == CONTROL_PRIORITY && json_get(json, "priority") == NULL)
-        return FAIL(err, ST_USAGE, "priority: the number 'priority' is missing, 1 to %d are possible",
+        return FAIL(err, ST_USAGE, "priority: the number 'priority' is missing, 1 to %d are allowed",
                     STUDY_PRIORITY_MAX);
     if (c.kind == CONTROL_PRIORITY && (c.priority < 1 || c.priority > STUDY_PRIORITY_MAX))
-        return FAIL(err, ST_USAGE, "priority: %lld is not possible, 1 to %d are", (long long)c.priority,
+        return FAIL(err, ST_USAGE, "priority: %lld is not allowed, 1 to %d are", (long long)c.priority,
                     STUDY_PRIORITY_MAX);
     TRY(check_needs(&c, err));
     *ret_command = c;

@@ -187,8 +187,8 @@ static enum status apply_rm(struct store *store, const struct control_command *c
     TRY(store_outbox_count(store, study->id, NULL, &n_unsent, err));
     if (n_unsent > 0)
         snprintf(text + strlen(text), size - strlen(text),
-                 ". Its trackers have not got %lld row%s: --undo and `trawl sync %s` send them", (long long)n_unsent,
-                 PLURAL(n_unsent), study->name);
+                 ". Its trackers have not received %lld row%s: --undo and `trawl sync %s` send them",
+                 (long long)n_unsent, PLURAL(n_unsent), study->name);
     return ST_OK;
 }
 

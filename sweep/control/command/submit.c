@@ -112,7 +112,7 @@ static enum status read_study(const cJSON *json, struct study *s, struct error *
     TRY(limits_take_json(json, &s->limits, err));
     limits_default(&s->limits);
     if (!name_is_fine(s->name))
-        return FAIL(err, ST_USAGE, "'%.120s' is no name for a study", s->name);
+        return FAIL(err, ST_USAGE, "'%.120s' is not a name for a study", s->name);
     return check(s, err);
 }
 

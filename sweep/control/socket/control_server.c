@@ -1,6 +1,6 @@
 /* control_server.c - the controller's side of the socket beside the store.
  * Invariants: (1) only the user who runs the controller, and root, are served; (2) no call waits: a client that is slow
- * to write is read when it has written, one that is slow to read loses its connection; (3) on bytes that are no request
+ * to write is read when it has written, one that is slow to read loses its connection; (3) on bytes that are not a request
  * the sender gets an error and is dropped; (4) a new client is always accepted: when all places are taken, it gets the
  * place of the client that has been silent for longest. */
 #include "sweep/control/socket/control_server.h"
@@ -184,7 +184,7 @@ char *control_server_answer(control_fn *fn, void *ctx, const char *line, size_t 
     if (rc == ST_OK && !cJSON_IsObject(request))
         rc = FAIL(&why, ST_CORRUPT, "a request is one JSON object in a line");
     THEN(rc, fn(ctx, request, answer, &why));
-    if (rc != ST_OK) { /* whatever the answer holds so far is no answer */
+    if (rc != ST_OK) { /* whatever the answer holds so far is not an answer */
         cJSON_Delete(answer);
         answer = cJSON_CreateObject();
         json_add_str(answer, "status", status_name(rc));

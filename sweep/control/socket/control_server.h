@@ -1,5 +1,5 @@
 /* control_server.h - the controller's side of the socket beside the store. It owns its clients' connections; one
- * thread, and no call waits. A client that fails is dropped and is no error of the server. */
+ * thread, and no call waits. A client that fails is dropped and is not an error of the server. */
 #pragma once
 
 #include "base/text/json.h"

@@ -16,7 +16,7 @@ static double score_of(const struct study_view *v, const struct metric_report *r
     return NAN;
 }
 
-/* Has the run of trial i, which is no branch, a branch of this many steps or more? */
+/* Has the run of trial i, which is not a branch, a branch of this many steps or more? */
 static bool has_branch(const struct study_view *v, size_t i, size_t k, double steps)
 {
     int64_t of;

@@ -271,7 +271,7 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
     slot_ask_stop(f->slot, why == FLIGHT_REQUEUE, now_s);
 }
 
-/* Where the whole program was stopped for a while (Ctrl-Z, a debugger), time is no measure of what the trial costs. */
+/* Where the whole program was stopped for a while (Ctrl-Z, a debugger), time is not a measure of what the trial costs. */
 static bool overruns(struct flight *f, double now_s)
 {
     const struct study_view *v = &f->ss->view;

@@ -24,7 +24,7 @@ struct flight {
     double start_s; /* when training began; before that: when the worker got it */
     double cost_factor; /* by what a second on its device counts (sweep.device_costs) */
     double trained_cost_s; /* cost of the whole training, known once the evaluation begins; NaN: not yet */
-    double looked_s; /* since when a branch is evaluated, which is no part of its cost; 0: it trains */
+    double looked_s; /* since when a branch is evaluated, which is not part of its cost; 0: it trains */
     enum flight_stop stop;
     double score; /* its metric at the last report; NaN */
     double reported_s; /* its cost at the last report */
@@ -42,7 +42,7 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
 enum status flight_message(struct flight *flight, const cJSON *message, struct reports *reports, double now_s,
                            struct error *err) MUST_USE;
 void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);
-/* Its cost so far. Beside other trials time is no measure of cost; its reports are. */
+/* Its cost so far. Beside other trials time is not a measure of cost; its reports are. */
 double flight_cost_s(const struct flight *flight, double now_s);
 double flight_at_risk_s(const struct flight *flight, double now_s); /* the part of it that no checkpoint holds */
 /* Called now and then while it runs: its worker's memory for the trackers, and whether a user pressed Stop on their

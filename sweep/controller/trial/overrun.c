@@ -5,7 +5,7 @@
 #include "study/view/study_view.h"
 
 /* The finished trial of no higher cost with the highest score (by its belief, where there is one); view->n: none. A
- * branch of trial i is i itself, earlier on: that it is good is no reason to stop. */
+ * branch of trial i is i itself, earlier on: that it is good is not a reason to stop. */
 static size_t best_for(const struct study_view *v, size_t i, double cost, double *ret_score)
 {
     size_t best = v->n;

@@ -95,17 +95,17 @@ TEST(lines_that_are_no_ini)
 {
     char longer[4000];
 
-    assert_bad("gamma = 1\n", "x.ini:1: key gamma stands in front of the first [section]; put it into one");
+    assert_bad("gamma = 1\n", "x.ini:1: key gamma precedes the first [section]; put it into one");
     assert_bad("[train]\ngamma = 1\ngamma 2\n", "x.ini:3: no [section] and no key = value...");
     assert_bad("[train]\nwhat\n[nothing_like_it\n", "x.ini:2: no [section]..."); /* the first of two wins */
     assert_bad("[train\n", "x.ini:1: a section line is not of the form [section]");
     assert_bad("[]\n", "x.ini:1: a section line is not of the form [section]");
     assert_bad("[train] x\n", "x.ini:1: a section line is not of the form [section]");
-    assert_bad("[train]\n= 1\n", "x.ini:2: nothing stands in front of the '='; write key = value");
+    assert_bad("[train]\n= 1\n", "x.ini:2: nothing precedes the '='; write key = value");
     assert_bad("[policy]\nnote = \"open\n", "x.ini:2: the quotes of policy.note do not match...");
     assert_bad("[policy]\nnote = \"a\" b \"c\"\n", "x.ini:2: the quotes of policy.note do not match...");
     snprintf(longer, sizeof longer, "[policy]\nnote = %01200d\n", 1);
-    assert_bad(longer, "x.ini:2: policy.note has 1200 bytes, at most 1023 are possible");
+    assert_bad(longer, "x.ini:2: policy.note has 1200 bytes, at most 1023 are allowed");
     snprintf(longer, sizeof longer, "[%0200d]\n", 1);
     assert_bad(longer, "x.ini:1: ...");
     snprintf(longer, sizeof longer, "[policy]\n%0120d = 1\n", 1);
@@ -153,7 +153,7 @@ TEST(sweep_sections_are_checked)
                "x.ini:2: sweep.train.optimizer.values is \"moun\", allowed is one of adam, muon; did you mean muon? "
                "(Update rule.)");
     assert_bad("[sweep.train.optimizer]\nmin = adam\n", "x.ini:2: train.optimizer is categorical and has no min...");
-    assert_bad("[sweep.train.optimizer]\ndistribution = uniform\n", "x.ini:2: train.optimizer is no number...");
+    assert_bad("[sweep.train.optimizer]\ndistribution = uniform\n", "x.ini:2: train.optimizer is not a number...");
     assert_bad("[sweep.train.horizon]\nvalues = 8,,16\n", "x.ini:2: sweep.train.horizon.values has an empty...");
     assert_bad("[sweep.train.horizon]\ndistribution = int\nvalues = 8, 16\n",
                "x.ini:3: values of train.horizon belong to distribution = categorical");
@@ -201,11 +201,13 @@ TEST(bad_arguments)
                     "command line: --train.gamma needs a value; write --train.gamma VALUE");
     assert_bad_args((const char *const[]){"--train.gamma", "--train.seed", "1", NULL}, ST_USAGE,
                     "command line: --train.gamma needs a value; write --train.gamma VALUE");
-    assert_bad_args((const char *const[]){"--.gamma", "1", NULL}, ST_CONFIG, "command line: \".gamma\" is no key...");
-    assert_bad_args((const char *const[]){"--train.", "1", NULL}, ST_CONFIG, "command line: \"train.\" is no key...");
+    assert_bad_args((const char *const[]){"--.gamma", "1", NULL}, ST_CONFIG,
+                    "command line: \".gamma\" is not a key...");
+    assert_bad_args((const char *const[]){"--train.", "1", NULL}, ST_CONFIG,
+                    "command line: \"train.\" is not a key...");
     snprintf(longer, sizeof longer, "--policy.note=%0*d", OPT_STR_MAX, 1);
     assert_bad_args((const char *const[]){longer, NULL}, ST_CONFIG,
-                    "command line: policy.note has 1024 bytes, at most 1023 are possible");
+                    "command line: policy.note has 1024 bytes, at most 1023 are allowed");
     assert_bad_args((const char *const[]){"--policy.note=a\nb", NULL}, ST_CONFIG,
                     "command line: policy.note holds a control character...");
     snprintf(longer, sizeof longer, "--train.%0200d", 1);
@@ -239,14 +241,14 @@ TEST(files_that_are_no_config)
 
     assert_non_null(large);
     memset(large, '\n', CONFIG_FILE_MAX_BYTES + 1);
-    assert_bad_file(large, CONFIG_FILE_MAX_BYTES + 1, ":1: larger than 1048576 bytes; this is no config");
+    assert_bad_file(large, CONFIG_FILE_MAX_BYTES + 1, ":1: larger than 1048576 bytes; this is not a config");
     for (size_t i = 0; i + 8 <= CONFIG_FILE_MAX_BYTES; i += 8)
         memcpy(large + i, "[train]\n", 8);
     assert_bad_file(large, CONFIG_FILE_MAX_BYTES, ":2: section [train] was opened before...");
-    assert_bad_file("[train]\nga\0mma = 1\n", 19, ":2: holds a NUL byte; this is no text file");
+    assert_bad_file("[train]\nga\0mma = 1\n", 19, ":2: holds a NUL byte; this is not a text file");
     assert_bad_file("\x7f"
                     "ELF\x02\x01\x01",
-                    7, ":1: holds the control character 0x02; this is no text file");
+                    7, ":1: holds the control character 0x02; this is not a text file");
     free(large);
     assert_int_equal(new_config(&config, NULL), ST_OK);
     assert_int_equal(config_load_file(config, "/no/such/x.ini", &err), ST_IO);
@@ -282,7 +284,7 @@ TEST(a_line_without_an_end_is_refused)
     assert_int_equal(strlen(config_peek(config, "train.horizon")), CONFIG_LINE_MAX_BYTES);
     config_destroy(config);
     snprintf(text, sizeof text, "[train]\nhorizon = %0*d\n", CONFIG_LINE_MAX_BYTES + 1, 8);
-    assert_bad(text, "x.ini:2: the value has 65537 bytes, at most 65536 are possible");
+    assert_bad(text, "x.ini:2: the value has 65537 bytes, at most 65536 are allowed");
     config = good_config(NULL, (const char *const[]){"--policy.note=a note", NULL});
     STRBUF(out, 10);
     assert_int_equal(config_write_args(config, false, &out, &err), ST_LIMIT);

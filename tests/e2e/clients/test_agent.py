@@ -176,7 +176,7 @@ def test_a_result_outlives_the_network(folder):
 
 
 class Stalling(http.server.BaseHTTPRequestHandler):
-    """Between agent and server: every third answer is lost, every fifth is a page in place of JSON."""
+    """Between agent and server: every third answer is lost, every fifth is a page instead of JSON."""
     target, n = None, 0
 
     def do_POST(self):
@@ -246,13 +246,13 @@ def test_a_slot_that_cannot_begin_ends_the_agent(folder):
 def test_wrong_usage(folder):
     with served(folder, trials=2) as (s, store):
         spool = ["--spool", folder / "spool"]
-        for words, says in ((["agent"], "the address of a server or a store"), (["agent", s.url, "a"], "which program?"),
-                            (["agent", s.url, "a", "--"], "which program?"),
+        for words, says in ((["agent"], "the address of a server or a store"), (["agent", s.url, "a"], "give a program after --"),
+                            (["agent", s.url, "a", "--"], "give a program after --"),
                             (["agent", s.url, "a", "--jobs", "0", "--", "true"], "--jobs is 0"),
-                            (["agent", s.url, "a", "--devices", "gpu", "--", "true"], "is no device"),
+                            (["agent", s.url, "a", "--devices", "gpu", "--", "true"], "is not a device"),
                             (["agent", folder / "no.db", "a", *spool, "--", "true"], "neither the address of a server"),
                             (["agent", s.url, "b", *spool, "--", "true"], "no study 'b'"),
-                            (["agent", s.url, "a", *spool, "--", "true", "{lr}"], "{lr} in the command is no parameter"),
+                            (["agent", s.url, "a", *spool, "--", "true", "{lr}"], "{lr} in the command is not a parameter"),
                             (["agent", s.url, "a", *spool, "--", "true", "x{argv}"], "must stand alone")):
             message = fails(*words, code=2, cwd=folder, says=says)
             assert "trawl: " in message

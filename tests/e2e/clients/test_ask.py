@@ -113,7 +113,7 @@ def test_a_trial_is_given_back(folder):
         a = s.ask("a")
         equal(s.tell(a, state="queued")["counted"], False)
         equal(s.tell(a, state="queued")["again"], True)
-        for n in (2, 3, 4):  # that is no silence: it never makes the trial lost
+        for n in (2, 3, 4):  # that is not silence: it never makes the trial lost
             b = s.ask("b%d" % n)
             equal((b["trial"], b["attempt"]), (0, n))
             s.tell(b, state="queued")
@@ -165,7 +165,7 @@ WRONG = [
     ("trials/0:report", {"step": 1}, 400, "'lease' is missing"),
     ("trials/0:report", {"lease": "nonsense"}, 404, "never leased"),
     ("trials/1:report", {"lease": "TOKEN"}, 404, "trial 1 of a was never leased"),
-    ("trials/x:report", {"lease": "TOKEN"}, 400, "is no trial"),
+    ("trials/x:report", {"lease": "TOKEN"}, 400, "is not a trial"),
     ("trials/0:report", {"lease": "TOKEN", "metrics": {"perf": 1}}, 400, "need their step"),
     ("trials/0:report", {"lease": "TOKEN", "step": -1}, 400, "a whole number from 0"),
     ("trials/0:report", {"lease": "TOKEN", "step": 1.5}, 400, "a whole number from 0"),
@@ -179,7 +179,7 @@ WRONG = [
     ("trials:enqueue", {}, 400, "'params' is missing"),
     ("trials:enqueue", {"params": {"train.gama": 0.9}}, 400, "searches no 'train.gama'"),
     ("trials:enqueue", {"params": {"train.gamma": 0.5}}, 400, "from 0.8 to 0.99"),
-    ("trials:enqueue", {"params": {"train.gamma": "high"}}, 400, "no number of that range"),
+    ("trials:enqueue", {"params": {"train.gamma": "high"}}, 400, "not a number in that range"),
     ("trials:enqueue", {"params": {"train.optimizer": "sgd"}}, 400, "adam, muon"),
     ("trials:enqueue", {"params": {"policy.hidden_size": 5}}, 400, "the nearest is 4"),
     ("trials:add", {"params": {}, "score": 1}, 400, "needs its cost"),

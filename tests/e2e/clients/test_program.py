@@ -336,7 +336,7 @@ def test_a_cost_in_a_unit_of_its_own(folder):
     one_failed(folder, "echo 'TRAWL score=1'\n", "no cost", "cost=12.5", more="cost = own")
     for cost in ("-1", "nan", "inf", "0"):
         again(folder)
-        one_failed(folder, "echo 'TRAWL score=1 cost=%s'\n" % cost, "it reported cost=%s, which is no finite number above 0" % cost, more="cost = own")
+        one_failed(folder, "echo 'TRAWL score=1 cost=%s'\n" % cost, "it reported cost=%s, which is not a finite number above 0" % cost, more="cost = own")
     again(folder)
     trials = sweep(folder, script, trials=6, more="cost = own")
     store, at = folder / "own.db", ("--store", folder / "own.db")
@@ -681,19 +681,19 @@ BAD = [  # a line of the config, what replaces it, and what the message says
     ("max = 5", "max = 5\nordered = true", ("own.ini:25", "ordered")),
     ("max = 5", "max = 5\nvalue = 3", ("own.ini:25", "did you mean")),
     ("max = 5", "max = 5\nwhen = layers > 3", ("own.ini:25", "itself")),
-    ("max = 5", "max = 5\nwhen = size > 3", ("own.ini:25", "size is no option")),
+    ("max = 5", "max = 5\nwhen = size > 3", ("own.ini:25", "size is neither an option")),
     ("max = 5", "max = 5\nwhen = learning_rate >", ("own.ini:25", "missing at its end")),
     ("max = 5", "max = 5\nwhen = learning_rate = 3", ("own.ini:25", "write ==")),
     ("max = 5", "max = 5\nwhen = learning_rate", ("own.ini:25", "compare it")),
-    ("max = 5", "max = 5\nwhen = 2 * learning_rate > 3", ("own.ini:25", "no range")),
+    ("max = 5", "max = 5\nwhen = 2 * learning_rate > 3", ("own.ini:25", "not a range")),
     ("max = 5", "max = 5\nfreeze = x", ("own.ini:25", "freeze", "a number")),
     ("confirm = 0", "require = layers <", ("own.ini:8", "missing at its end")),
     ("confirm = 0", "require = layers < 9 <", ("own.ini:8",)),
     ("confirm = 0", "require = layers < 3 4", ("own.ini:8", "left over")),
-    ("confirm = 0", "require = layrs < 3", ("own.ini:8", "layrs is no option")),
+    ("confirm = 0", "require = layrs < 3", ("own.ini:8", "layrs is neither an option")),
     ("confirm = 0", "require = layers > 9", ("no trial of this space was found", "own.ini:8", "layers > 9")),
     ("confirm = 0", "require = (((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((layers", ("own.ini:8", "64")),
-    ("{argv}", "{lr}", ("own.ini:3", "{lr} is no parameter")),
+    ("{argv}", "{lr}", ("own.ini:3", "{lr} is not a parameter")),
     ("{argv}", "x{argv}", ("own.ini:3", "stand alone")),
     ("{argv}", "{argv} 'x", ("own.ini:3", "no end")),
     ("{argv}", "{argv} | tee log", ("own.ini:3", '"|" is for a shell', "sh -c")),

@@ -162,7 +162,7 @@ def test_what_cannot_be_written_is_refused(folder):
     fails("export", "a", "--store", store, "--format", "curves", code=2, says="name it with -o")
     fails("export", "a", "--store", store, "--format", "curves", "--pick", "best", "-o", folder / "x", code=2,
           says="--pick is for one trial")
-    fails("export", "a", "--store", store, "--format", "curves", "-o", folder, code=1, says="is there already")
+    fails("export", "a", "--store", store, "--format", "curves", "-o", folder, code=1, says="already exists")
     fails("export", "a", "--store", store, "--format", "curves", "-o", folder / "no" / "folder", code=1, says="no/folder")
 
 

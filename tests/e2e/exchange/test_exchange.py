@@ -100,7 +100,7 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
                         (good + "done,high,2,0.01,0.9,8\n", ("trial 2", "score is 'high'")),
                         (good + "done,1,2,0.01,low,8\n", ("trial 2", "train.gamma is 'low'")),
                         (good + "done,,2,0.01,0.9,8\n", ("trial 2", "needs its score")),
-                        (good + "done,1,2,0.2,0.9,8\n", ("trial 2", "searched from 0.001 to 0.1; 0.2 is no number")),
+                        (good + "done,1,2,0.2,0.9,8\n", ("trial 2", "searched from 0.001 to 0.1; 0.2 is not a number")),
                         (good + "odd,1,2,0.01,0.9,8\n", "state 'odd'"),
                         ("score,cost\n1,2\n", "no value of train.learning_rate"),
                         ('a,b\n"1,2\n', "a quote that does not end"), ("a,a\n1,2\n", "there twice"),
@@ -123,7 +123,7 @@ def test_a_file_that_is_wrong_adds_nothing(folder):
     fails("export", "w", "--store", store, "--format", "optuna", code=2, says="-o")
     fails("export", "w", "--store", store, "--format", "xls", code=2, says="csv, jsonl, optuna and curves")
     out = write(folder, "there.db", "x")
-    fails("export", "w", "--store", store, "--format", "optuna", "-o", out, code=1, says="is there already")
+    fails("export", "w", "--store", store, "--format", "optuna", "-o", out, code=1, says="already exists")
     equal(out.read_text(), "x")
 
 
@@ -139,7 +139,7 @@ def test_curves_of_a_training_as_files(folder):
     run("train", "--resume", folder / "t.ckpt", "-q", "--log-dir", logs, "--train.total_timesteps", 4096)
     more = list(csv.DictReader(io.StringIO((logs / "metrics.csv").read_text())))
     equal((more[:len(rows)], float(more[-1]["env_steps"])), (rows, 4096))
-    fails("train", config, "-q", "--log-dir", logs, code=1, says="is there already, of another run")
+    fails("train", config, "-q", "--log-dir", logs, code=1, says="already exists, from another run")
     fails("train", config, "-q", "--log-dir", config, code=1, says="t.ini")
 
 

@@ -456,7 +456,7 @@ def test_what_it_breaks_is_said(folder):
     write(folder, "broken.py", "import boards\nboards.no_such\n")
     message = fails("train", "gym:broken:Guess", *mine(folder), *TINY, "-q", code=1, says="has no attribute 'no_such'", cwd=folder)
     assert "broken.py" in message and "<frozen" not in message.split("trawl: ")[-1], message
-    fails("train", "gym:boards:Scaled", *mine(folder), *TINY, "-q", code=1, says="numbers of float64 that are no bytes", cwd=folder)
+    fails("train", "gym:boards:Scaled", *mine(folder), *TINY, "-q", code=1, says="numbers of float64 that are not bytes", cwd=folder)
     message = faulty(folder, "hang", more=("--env.timeout_s", "3"))
     assert "no answer within 3 s" in message and "boards.py" in message and "in step" in message, message
     environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
@@ -499,7 +499,7 @@ def test_wrong_names(folder):
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "[1]", code=2, says="a JSON object is needed")
     fails("train", "gym:CartPole-v1", *python, "--env.kwargs", "{'a': 1}", code=2, says=["a JSON object is needed", "(Expecting property name"])
     for game in ("gym: CartPole-v1", "gym:Cart/Pole/v1"):
-        fails("train", game, *python, code=2, says=["'%s' is no environment's id" % game[4:], "Malformed"], cwd=folder)
+        fails("train", game, *python, code=2, says=["'%s' is not the id of an environment" % game[4:], "Malformed"], cwd=folder)
     for more in ([], ["--env.vector", "true"]):
         fails("train", "gym:CartPole-v1", *python, "--env.kwargs", '{"nope": 3}', *more, code=2,
               says=["unexpected keyword argument 'nope'", "env.kwargs gives it arguments"], cwd=folder)

@@ -41,7 +41,7 @@ def test_the_table_of_wandb(folder):
     trials = show(store, "w")["trials"]
     equal(trials[0]["params"], {"train.learning_rate": 0.02, "train.gamma": 0.95, "policy.hidden_size": 16,
                                 "policy.core": "mingru", "train.anneal_lr": "true"})
-    equal((trials[1]["params"]["train.anneal_lr"], trials[1]["reason"]), ("false", "its score is no finite number, or too large"))
+    equal((trials[1]["params"]["train.anneal_lr"], trials[1]["reason"]), ("false", "its score is not a finite number, or too large"))
     run("import", table, "--study", "other", "--config", config, "--store", store, "--score", "eval/return")
     equal(outcome(store, "other")[0], ("done", 7.5, 61, 0))
     fails("import", table, "--study", "x", "--config", config, "--store", store, "--score", "eval/retrun", code=2,
@@ -121,7 +121,7 @@ def test_a_folder_of_pufferlib_logs(folder):
     equal(outcome(store, "one"), [("done", 0.8, 999424, 999424)])
     fails("import", folder, "--study", "q", *args, code=2, says="no file that ends in .json")
     write(logs, "e.json", '{"some": "thing"}')
-    fails("import", logs, "--study", "q", *args, code=1, says=("e.json", "no log of PufferLib's"))
+    fails("import", logs, "--study", "q", *args, code=1, says=("e.json", "not a log of PufferLib's"))
     write(logs, "e.json", '{"metrics": {"uptime": [1')
     fails("import", logs, "--study", "q", *args, code=1, says=("e.json", "JSON"))
     fails("import", folder / "none", "--study", "q", *args, code=1, says="none")

@@ -18,16 +18,16 @@ VERSION = int(re.search(r"ENV_API_VERSION (\d+)", open(os.path.join(ROOT, "envs"
 
 # of the game that `trawl env new` writes, and how each fault gets in
 FAULTS = {
-    "an observation is no finite number": ("obs[2] = ", "obs[2] = state->apple_y == 9 ? 0.0f / 0.0f : "),
-    "a reward is no finite number": ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"),
+    "an observation is not a finite number": ("obs[2] = ", "obs[2] = state->apple_y == 9 ? 0.0f / 0.0f : "),
+    "a reward is not a finite number": ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"),
     "the shape does not say may_truncate": ("step->ended = ", "step->truncated = "),
     "written past the end of its rows": ("obs[2] = ", "obs[3] = obs[2] = "),
-    "a reward is no finite number, or was not written":
+    "a reward is not a finite number, or was not written":
         ("step->rewards[0] = !step->ended", "if (step->ended) step->rewards[0] = !step->ended"),
-    "an observation is no finite number, or was not written": ("obs[1] = ", "if (state->apple_y < 9) obs[1] = "),
+    "an observation is not a finite number, or was not written": ("obs[1] = ", "if (state->apple_y < 9) obs[1] = "),
     "ended the process by exit()": ("state->apple_y++;", "state->apple_y++; { extern void exit(int); if (actions[0] == 2) exit(0); }"),
     "perf is 2 on average": ("caught ? 1.0f : 0.0f;", "2.0f;"),
-    "the score of an episode that ended is no finite number": ("step->score = ", "step->score = 0.0f / 0.0f + "),
+    "the score of an episode that ended is not a finite number": ("step->score = ", "step->score = 0.0f / 0.0f + "),
     "is there randomness that is not state->rng": ("state->apple_y = 0;", "static int n; state->apple_y = n++ % 2;"),
     "killed by signal 6": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) __builtin_abort();"),
     "a saved state that is loaded plays on differently":
@@ -184,11 +184,11 @@ def test_wrong_inputs(folder):
     fails("new, build, check, describe or play", "env")
     fails("no command 'make'", "env", "make")
     for name in ("Apples", "9x", "a-b", "a" * 40):
-        fails("is no name for a game", "env", "new", name, cwd=folder)
+        fails("is not a name for a game", "env", "new", name, cwd=folder)
     new_game(folder, build=False)
-    fails("apples.h is there already", "env", "new", "apples", cwd=folder, code=1)
+    fails("apples.h already exists", "env", "new", "apples", cwd=folder, code=1)
     write(folder, "half.ini", "")
-    fails("half.ini is there already", "env", "new", "half", cwd=folder, code=1)
+    fails("half.ini already exists", "env", "new", "half", cwd=folder, code=1)
     assert not (folder / "half.h").exists()
     fails("'linux' is a macro", "env", "new", "linux", cwd=folder)
     fails("trawl_env.h is the header that games include", "env", "new", "trawl_env", cwd=folder)
@@ -213,9 +213,9 @@ _Static_assert(sizeof A == sizeof "b c" && sizeof D == sizeof "$HOME" && E == 2,
     fails(["--flags -DX='a b", "a quote has no end"], "env", "build", "apples.h", "--flags", "-DX='a b", cwd=folder)
     fails("no/such.h", "env", "build", "no/such.h", cwd=folder, code=1)
     fails("has no binding.c and no", "env", "build", ".", cwd=folder)
-    fails("does not end with .so", "env", "build", "apples.h", "-o", "x", cwd=folder)
+    fails("must end with .so", "env", "build", "apples.h", "-o", "x", cwd=folder)
     write(folder, "game.txt", "x")
-    fails("is no .h, .c", "env", "build", "game.txt", cwd=folder)
+    fails("is neither a .h, .c", "env", "build", "game.txt", cwd=folder)
     write(folder, "broken.h", "int x\n")
     assert "could not compile" in run("env", "build", "broken.h", cwd=folder, code=2)[1]
     assert not (folder / "broken.so").exists() and not [f for f in os.listdir(folder) if ".tmp." in f]
@@ -226,7 +226,7 @@ _Static_assert(sizeof A == sizeof "b c" && sizeof D == sizeof "$HOME" && E == 2,
     os.mkfifo(folder / "pipe.so")
     for name in ("folder", "pipe"):
         for words in (("train",), ("envs",), ("env", "check"), ("env", "describe")):
-            fails("it is no file", *words, name + ".so", cwd=folder)
+            fails("it is not a file", *words, name + ".so", cwd=folder)
     run("env", "build", "apples.h", cwd=folder)
     for words in (("envs",), ("env", "check", "--steps", 30), ("env", "describe"), ("train", "-q", "--train.total_timesteps", "8k")):
         run(*words, "apples.so", cwd=folder)  # a bare name is one of this folder

@@ -316,7 +316,7 @@ def test_a_wrong_description_is_refused(folder):
             done = subprocess.run([program, folder / "bad"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
             assert done.returncode in (0, 3), (layout[:at], chr(new), done.stderr[-2000:])
             codes.append(done.returncode)
-    assert codes.count(3) > 40 and 0 in codes, codes  # a digit in place of itself, low and high are read
+    assert codes.count(3) > 40 and 0 in codes, codes  # a digit instead of itself, low and high are read
 
 
 def test_what_is_no_policy_is_refused(folder):

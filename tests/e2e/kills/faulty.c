@@ -6,7 +6,7 @@
  * "quota" is a write too, for which it is the user's share of the disk that is full.
  * FAULTY="power:0" keeps of each file what its last sync has made sure of, as FILE.synced: what is left of it when the
  * power fails. FAULTY_FS=NUMBER: every file lies on a file system of that kind (statfs).
- * Counted is what happens in main(): a library that dies while it starts, for want of memory (CUDA's do), is no fault
+ * Counted is what happens in main(): a library that dies while it starts, for want of memory (CUDA's do), is not a fault
  * of ours. Workers, which inherit the environment, are left alone. */
 #include "call_sites.h"
 

@@ -80,7 +80,7 @@ class Slurm:
                                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def wait(self, condition, name):
-        """A Slurm that does not start here is no fault of Trawl's: a skip, with the last line of its log."""
+        """A Slurm that does not start here is not a fault of Trawl's: a skip, with the last line of its log."""
         deadline = time.monotonic() + 60
         while not condition():
             if time.monotonic() > deadline or self.processes[name].poll() is not None:

@@ -175,7 +175,7 @@ def test_a_failed_trial_is_tried_again_as_another(folder):
     tap.fails("retry", "a", "--store", store, code=2, says="trawl retry a N")
     out, _ = run("retry", "a", "--trial", 0, "--store", store)  # said to the sweep
     assert "runs again, as trial 3" in out, out
-    again = "trial 0 of a was given again already, as trial 3, which is queued"  # one seed twice would pass for two seeds
+    again = "trial 0 of a was already retried, as trial 3, which is queued"  # one seed twice would pass for two seeds
     tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
     end(process, signal.SIGINT, 130)
     tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
@@ -207,7 +207,7 @@ def test_pipes_in_the_way_hold_nobody_up(folder):
     os.mkfifo(ckpt)
     words = folder / "words"
     process = logged(words, "--resume", "a", "--store", store)
-    wait_for(lambda: "is no file but a pipe" in words.read_text() or "is gone" in words.read_text(), process)
+    wait_for(lambda: "is not a file but a pipe" in words.read_text() or "is gone" in words.read_text(), process)
     worker_of(process, store, 0, 2)
     end(process, signal.SIGTERM, 130)
 

@@ -82,7 +82,7 @@ def test_written_over(folder):
             assert time.monotonic() - begun < tap.PATIENCE_S
     equal(sweep.returncode, 1)
     said = errors(err)[-1]
-    assert "was written over while the store was in use" in said and "trawl-rescue-" in said, err
+    assert "was overwritten while the store was in use" in said and "trawl-rescue-" in said, err
     equal([t["number"] for t in show(store, "b")["trials"]], [0])  # it is what was put there, whole
     run("check", store)
 

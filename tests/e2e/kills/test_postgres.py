@@ -130,7 +130,7 @@ def test_both_ways_between_a_file_and_a_database(folder):
     run("sweep", config, "--store", file, "--name", "a", "--trials", 4, "--seed", 3, "-q", *TIMELESS, "--track", "webhook",
         "--track.offline", "yes", "--track.webhook_url", "http://127.0.0.1:9/")  # nobody takes its rows
     db = sqlite3.connect(file)
-    db.execute("UPDATE study SET note = CAST(x'62c3a4ff' AS TEXT), checksum = NULL")  # a byte that is no UTF-8
+    db.execute("UPDATE study SET note = CAST(x'62c3a4ff' AS TEXT), checksum = NULL")  # a byte that is not UTF-8
     db.commit()
     waits = db.execute("SELECT count(*), max(id) FROM outbox").fetchone()
     db.close()

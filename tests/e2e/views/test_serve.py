@@ -38,7 +38,7 @@ def test_what_a_study_has_found(folder):
         lanes = s.get(s_ + "/lanes")
         tap.equal((lanes["running"], lanes["left_s"], sorted(x["slot"] for x in lanes["slots"])), ([], None, ["cpu/0", "cpu/1"]))
         for query, status, words in (("", 400, "JSON array"), ("?studies=big", 400, "JSON array"), ("?studies=%5B%22big%22%5D", 400, "2 to 16"),
-                                     ("?studies=%5B1,2%5D", 400, "no name"), ("?studies=%5B%22big%22,%22gone%22%5D", 404, "no study 'gone'")):
+                                     ("?studies=%5B1,2%5D", 400, "not a name"), ("?studies=%5B%22big%22,%22gone%22%5D", 404, "no study 'gone'")):
             s.fails("/api/v1/compare" + query, status, words)
         s.fails(s_ + "/trials/99999/seeds", 404, "no trial 99999")
         s.fails(s_ + "/briefing?since_ms=-1", 400, "since_ms")
@@ -293,7 +293,7 @@ def test_a_policy_plays(folder):
         tap.equal(answer.status, 200)
         connection.close()
         s.fails("/api/v1/studies/games/trials/5/play", 404, "no checkpoint")
-        s.fails("/api/v1/studies/games/trials/6/play", 404, "not there any more")
+        s.fails("/api/v1/studies/games/trials/6/play", 404, "no longer exists")
         s.fails("/api/v1/studies/games/trials/0/play?fps=0", 400, "fps")
         _, events = watch_all(s, "/api/v1/studies/games/trials/7/play")
         assert events[-1][0] == "end" and "checkpoint" in events[-1][1]["reason"], events

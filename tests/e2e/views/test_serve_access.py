@@ -163,12 +163,12 @@ def test_control(folder):
                      b'{"action": "add", "trials": -1}', b'{"action": "add", "trials": 1e300}', b"\xff" * 100, b"[" * 60000):
             status, answer = control(s, body, csrf)
             assert status == 400 and answer["error"], (body[:30], status, answer)
-        for body, word in ((b'{"action": "add", "trials": "x"}', "trials is no whole number"),
-                           (b'{"action": "add", "trials": 1, "budget_s": "1h"}', "budget_s is no number"),
-                           (b'{"action": "add", "trials": "5"}', "trials is no whole number that fits; a number is written without"),
-                           (b'{"action": "add", "trials": 1, "budget_s": "60"}', "budget_s is no number; a number is written without"),
+        for body, word in ((b'{"action": "add", "trials": "x"}', "trials is not a whole number"),
+                           (b'{"action": "add", "trials": 1, "budget_s": "1h"}', "budget_s is not a number"),
+                           (b'{"action": "add", "trials": "5"}', "trials is not a whole number that fits; a number is written without"),
+                           (b'{"action": "add", "trials": 1, "budget_s": "60"}', "budget_s is not a number; a number is written without"),
                            (b'{"action": "stop\\u0000x"}', "\\u0000"),
-                           (b'{"action": "priority", "priority": 2.5}', "priority is no whole number"),
+                           (b'{"action": "priority", "priority": 2.5}', "priority is not a whole number"),
                            (b'{"action": "priority"}', "'priority' is missing"),
                            (b'{"action": "add", "trials": 1, "trials": 2}', "'trials' is given twice"),
                            (b'{"action": "explode"}', "'explode'; pause, continue, stop, add, priority, retry and confirm"),

@@ -121,7 +121,7 @@ def test_what_is_no_longer_the_store_is_noticed(folder):
         tap.equal(s.get("/api/v1/studies/big")["trials"], 8)
         tap.equal(s.get(S + "/trials?fields=number")["total"], 8)
         stream = Stream(s)
-        overwrite(store, b"this is no store\n" * 1000)
+        overwrite(store, b"this is not a store\n" * 1000)
         said = stream.until("store", ok=False)[1]["error"]
         assert "s.db" in said, said
         assert s.get("/api/v1/version")["store_error"] == said

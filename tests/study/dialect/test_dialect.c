@@ -629,7 +629,7 @@ TEST(the_rows_are_sound)
                 if (dialect_row_has(&dialect_rows[k], r->key))
                     fail_msg("%s is hidden by %s", r->key, dialect_rows[k].key);
             if (r->how == DIALECT_AS && config_find_opt(setup->config, r->to) == NULL)
-                fail_msg("%s leads to %s, which is no option", r->key, r->to);
+                fail_msg("%s leads to %s, which is not an option", r->key, r->to);
             if (r->how != DIALECT_AS && r->why == NULL)
                 fail_msg("%s has no reason", r->key);
         }

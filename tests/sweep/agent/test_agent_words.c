@@ -52,11 +52,11 @@ TEST(words_are_filled_in)
     expect("{Seed}", "5"); /* only the words in small letters are of the trial */
     expect("{epochs}", "3");
     expect("{{opt}}", "{opt}");
-    refused("{{x}", "{x} in the command is no parameter"); /* an escape needs both */
+    refused("{{x}", "{x} in the command is not a parameter"); /* an escape needs both */
     expect("awk '{ print $1 }'", "awk '{ print $1 }'");
     expect("a{2,3}", "a{2,3}");
     expect("{", "{");
-    refused("{lr}", "{lr} in the command is no parameter");
+    refused("{lr}", "{lr} in the command is not a parameter");
     refused("x{argv}", "must stand alone");
 }
 
@@ -113,10 +113,10 @@ TEST(what_is_no_result_is_named)
     log_set_sink(NULL, NULL);
     assert_int_equal(n, 1);
     spool_list_free(list, n);
-    assert_non_null(strstr(logged, "folder.told.json is no result"));
+    assert_non_null(strstr(logged, "folder.told.json is not a result"));
     assert_int_equal(rmdir(name), 0);
     for (size_t i = 0; i < COUNT(odd); i++) {
-        snprintf(name, sizeof name, "/%zu-odd.told.json is no result", i);
+        snprintf(name, sizeof name, "/%zu-odd.told.json is not a result", i);
         if (strstr(logged, name) == NULL)
             fail_msg("'%s' is not named in:\n%s", odd[i], logged);
         snprintf(name, sizeof name, "%s/%zu-odd.told.json", dir, i);

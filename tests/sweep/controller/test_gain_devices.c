@@ -87,7 +87,7 @@ TEST(core_sets_are_disjoint)
     OK(devices_parse(&s, 0, devices, err)); /* the word of `trawl node`: every GPU, else the CPU */
     assert_true(devices->n >= 1);
     strcpy(s.devices, "gpu");
-    FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "'gpu' is no device");
+    FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "'gpu' is not a device");
     strcpy(s.devices, " ,");
     FAILS(devices_parse(&s, 0, devices, err), ST_CONFIG, "empty");
     strcpy(s.devices, "cpu");

@@ -68,7 +68,8 @@ TEST(only_what_cannot_gain_is_stopped)
         v.trials[2].predicted.log_cost_sd = 1.2; /* 52 s were possible */
         assert_false(overrun_is_hopeless(&v, 2, 40.1, sign * 0.1, why, sizeof why));
         assert_true(overrun_is_hopeless(&v, 2, 53, sign * 0.1, why, sizeof why));
-        v.trials[2].predicted.log_cost = log(0.5); /* a second more is no overrun, two are; trial 3 costs little too */
+        v.trials[2].predicted.log_cost =
+            log(0.5); /* a second more is not an overrun, two are; trial 3 costs little too */
         v.trials[2].predicted.log_cost_sd = 0.2;
         put(&v, TRIAL_DONE, sign * 0.7, 0.4);
         assert_false(overrun_is_hopeless(&v, 2, 2.4, sign * 0.1, why, sizeof why));

@@ -159,7 +159,7 @@ SCHED_TEST(configs_name_the_gpu_that_they_run_on)
     }
 }
 
-/* What is done between its creation and its first round may take minutes, and is no standstill. */
+/* What is done between its creation and its first round may take minutes, and is not a standstill. */
 SCHED_TEST(a_late_start_is_no_standstill)
 {
     add_device(p, "ok", 1);

@@ -58,7 +58,7 @@ TEST(workers_on_one_cpu_share_its_cores)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(d->v[i].share, i);
         assert_int_equal(d->v[i].n_shares, 3);
-        assert_int_equal(d->v[i].memory_bytes, 0); /* this machine's memory is no measure of that one's */
+        assert_int_equal(d->v[i].memory_bytes, 0); /* this machine's memory is not a measure of that one's */
         assert_string_equal(d->v[i].cores, ""); /* nor are its cores */
     }
     assert_string_equal(d->v[2].label, "ssh:gpu2/cpu/2");
@@ -72,8 +72,8 @@ TEST(what_a_shell_could_read_is_refused)
         {"ssh:a;reboot", "no host"},
         {"ssh:$(x)/cpu", "no host"},
         {"ssh:a'b", "no host"},
-        {"ssh:gpu2/tpu", "'tpu' is no device"},
-        {"ssh:gpu2/cuda:", "'cuda:' is no device"},
+        {"ssh:gpu2/tpu", "'tpu' is not a device"},
+        {"ssh:gpu2/cuda:", "'cuda:' is not a device"},
         {"ssh:gpu2/cuda:0*2", "runs_per_device"},
         {"ssh:gpu2/cpu*0", "number of workers"},
         {"ssh:gpu2/cpu*many", "number of workers"},
@@ -83,7 +83,7 @@ TEST(what_a_shell_could_read_is_refused)
         {"slurm:time=1;x=2", "KEY=VALUE"},
         {"slurm:--wrap=x", "KEY=VALUE"},
         {"slurm:gpu=1*100000", "number of workers"},
-        {"slurmy", "is no device"},
+        {"slurmy", "is not a device"},
         {"cmd:", "no command"},
         {"cmd*3", "no command"},
     };

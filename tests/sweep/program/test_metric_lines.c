@@ -20,7 +20,7 @@ static void expect_score(const char *text, double want)
     (void)metric_line_read(text, strlen(text), "score", &line);
     double score = value_of(&line, "score");
     if (score != want && !(isnan(score) && isnan(want)))
-        fail_msg("\"%s\": %g in place of %g", text, score, want);
+        fail_msg("\"%s\": %g instead of %g", text, score, want);
 }
 
 TEST(a_report)

@@ -219,7 +219,7 @@ SUPERVISE_TEST(a_program_that_stood_still_judges_nobody)
     slot->runs = true;
     slot->progress_s = p->s->now_s;
     assert_true(workers_begin(p->s, NULL, p->s->now_s + 3600) == 3600);
-    assert_true(slot->slept); /* what it has cost by the clock is no overrun */
+    assert_true(slot->slept); /* what it has cost by the clock is not an overrun */
     assert_true(slot->progress_s == p->s->now_s && slot->asked_s == 0); /* nor does it hang */
     assert_true(w->heard_s == p->s->now_s);
     slot->runs = false;

@@ -175,7 +175,7 @@ TEST(odd_studies)
     s->view.trials[4].finished_ms = INT64_MAX;
     sample_judge(s, 12);
     check_all(s);
-    /* Params that are no JSON are damage: said, never shown as empty. */
+    /* Params that are not JSON are damage: said, never shown as empty. */
     for (int format = REPORT_HTML; format <= REPORT_JSON; format++) {
         struct strbuf out;
         strbuf_init(&out, 1 << 24);

@@ -95,7 +95,7 @@ def test_two_parameters_and_what_comes_next(_):
     clean()
 
 
-# What axe 4 tests of these pages, as far as it found something once or a page could lack it; axe itself is no package of the distribution.
+# What axe 4 tests of these pages, as far as it found something once or a page could lack it; axe itself is not a package of the distribution.
 LACKS = r"""(() => {
   const found = [], say = (rule, el) => found.push(rule + ': ' + el.outerHTML.slice(0, 120)), shown = (el) => el.getClientRects().length > 0 && getComputedStyle(el).visibility !== 'hidden';
   const all = (selector) => [...document.querySelectorAll(selector)].filter(shown);

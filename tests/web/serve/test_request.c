@@ -225,7 +225,7 @@ TEST(json_texts)
     put_json(&out, "%lld", (long long)INT64_MAX);
     assert_string_equal(out.text, "0.1-3\"inf\"null\"9223372036854775807\"");
     strbuf_clear(&out);
-    const char *volatile none = NULL; /* an absent text is no crash in any of the languages */
+    const char *volatile none = NULL; /* an absent text is not a crash in any of the languages */
     put_json(&out, "[%s]", none);
     put_xml(&out, "[%s]", none);
     put_tex(&out, "[%s]", none);
