@@ -34,22 +34,20 @@ static void show_lines(struct game_log *log, bool all)
     }
 }
 
-/* Frees n bytes by dropping the oldest lines. */
+/* Frees n bytes by dropping the oldest lines; the part of a line that is there so far stays whole where it can. */
 static void make_room(struct game_log *log, size_t n)
 {
-    size_t drop;
-    const char *end;
-
     if (log->n + n <= sizeof log->text)
         return;
-    show_lines(log, true);
-    drop = log->n + n - sizeof log->text;
-    end = memchr(log->text + drop, '\n', log->n - drop);
+    size_t drop = log->n + n - sizeof log->text;
+    const char *end = memchr(log->text + drop, '\n', log->n - drop);
     if (end != NULL)
         drop = (size_t)(end - log->text) + 1;
+    if (drop > log->shown)
+        show_lines(log, true);
     memmove(log->text, log->text + drop, log->n - drop);
     log->n -= drop;
-    log->shown = log->n;
+    log->shown -= drop;
 }
 
 void game_log_add(struct game_log *log, const char *bytes, size_t n)

@@ -3,6 +3,9 @@
  * whose own reader may wait for its end. */
 #include "sweep/game_output.h"
 
+#include "envs/env.h"
+#include "envs/gym/gym.h"
+#include "envs/plugin/library.h"
 #include "sweep/game_log.h"
 #include "sweep/term.h"
 
@@ -72,7 +75,7 @@ static void become_reader(int from, int talk, pid_t parent, const char *who)
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGPIPE};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+    for (size_t i = 0; i < COUNT(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
     (void)dup2(null, STDIN_FILENO);
     (void)dup2(null, STDOUT_FILENO);
@@ -123,9 +126,11 @@ static bool start_reader(const char *who)
     return pid > 0;
 }
 
-void game_output_begin(const char *who)
+void game_output_begin(const char *who, const struct env_def *env)
 {
-    if (getenv("TRAWL_DEBUG") != NULL)
+    bool built_in = env != NULL && env_library_hash(env)[0] == '\0' && !env_is_gym(env->name);
+
+    if (built_in || getenv("TRAWL_DEBUG") != NULL)
         return;
     if (output.out == NULL) {
         fflush(stdout);

@@ -6,8 +6,11 @@
 
 #include "base/base.h"
 
-/* who: the command, for messages. Without effect with TRAWL_DEBUG, and where the system gives no pipe or process. */
-void game_output_begin(const char *who);
+struct env_def;
+
+/* who: the command, for messages. env: the game, NULL: not known yet. Without effect with TRAWL_DEBUG, for a built-in
+ * game, which prints nothing, and where the system gives no pipe or process. */
+void game_output_begin(const char *who, const struct env_def *env);
 /* All that was printed has been shown when it returns, after a failure the last lines too. */
 void game_output_end(bool failed);
 FILE *game_output_result(void); /* stdout as it was */

@@ -72,7 +72,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     TRY(load_config(e, checkpoint, err));
     TRY(video_check(&e->video, e->setup, err));
     fill_settings(e);
-    game_output_begin("eval");
+    game_output_begin("eval", e->setup->env);
     TRY(session_open(&e->session, e->setup, err));
     TRY(trainer_load_weights(e->session.trainer, checkpoint, err));
     signals_bound(NULL, NULL);
@@ -87,7 +87,7 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
         cli_print_json(result_json(e, checkpoint, &r));
     else
         evaluate_print(e->setup->env, &r);
-    game_output_begin("eval");
+    game_output_begin("eval", e->setup->env);
     e->video.seed = e->settings.seed;
     e->video.greedy = e->settings.greedy;
     return video_make(checkpoint, &e->video, e->setup, err);

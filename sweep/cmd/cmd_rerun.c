@@ -153,7 +153,7 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     if (r->output != NULL) /* not over the weights to compare with */
         TRY(check_output(r->output, OUTPUT_CHECKPOINT, (const char *const[]){r->checkpoint}, 1, err));
     warn_of_extended(r);
-    game_output_begin("rerun");
+    game_output_begin("rerun", r->setup->env);
     rc = train_all(r, err);
     game_output_end(rc != ST_OK);
     if (rc == ST_OK && r->n_seeds == 0)

@@ -283,7 +283,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         signals_catch();
         TRY(gather_hosts(t, err));
     }
-    game_output_begin("train");
+    game_output_begin("train", t->setup->env);
     TRY(session_open(&t->session, t->setup, err));
     start_parts_session(&t->start, &t->session);
     if (t->resume != NULL) {

@@ -347,7 +347,7 @@ static enum status check_in_child(struct check *c, const char *game, struct erro
     bool inherited = guard_has_children();
     enum status rc;
 
-    game_output_begin("env check");
+    game_output_begin("env check", NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* of what the game starts: nothing of it stays */
     pid_t pid = fork();
     if (pid < 0)
