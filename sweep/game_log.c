@@ -34,17 +34,41 @@ static void show_lines(struct game_log *log, bool all)
     }
 }
 
+static bool continues(char c) /* within a character of UTF-8 */
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* n, less the bytes of a character at the end that is not all there yet. */
+static size_t whole(const char *text, size_t n)
+{
+    size_t at = n;
+
+    while (at > 0 && n - at < 3 && continues(text[at - 1]))
+        at--;
+    if (at > 0 && (unsigned char)text[at - 1] >= 0xc0 && utf8_length(text + at - 1, n - at + 1) == 0)
+        return at - 1;
+    return n;
+}
+
 /* Frees n bytes by dropping the oldest lines; the part of a line that is there so far stays whole where it can. */
 static void make_room(struct game_log *log, size_t n)
 {
+    size_t all = log->n;
+
     if (log->n + n <= sizeof log->text)
         return;
     size_t drop = log->n + n - sizeof log->text;
     const char *end = memchr(log->text + drop, '\n', log->n - drop);
     if (end != NULL)
         drop = (size_t)(end - log->text) + 1;
-    if (drop > log->shown)
+    while (drop < log->n && continues(log->text[drop]))
+        drop++;
+    if (drop > log->shown) { /* of a line longer than the buffer */
+        log->n = whole(log->text, all);
         show_lines(log, true);
+        log->n = all;
+    }
     memmove(log->text, log->text + drop, log->n - drop);
     log->n -= drop;
     log->shown -= drop;

@@ -269,7 +269,8 @@ enum status cmd_join(int argc, char **argv, struct error *err)
     if (rc == ST_OK && !words.help && (c.store != NULL) == (words.n > 0))
         rc = FAIL(err, ST_USAGE, "join: give the HOST:PORT/SECRET that the first host prints, or --store");
     if (rc == ST_OK && !words.help) {
-        game_output_begin("join", NULL);
+        if (c.store == NULL) /* else it plays in processes of their own */
+            game_output_begin("join", NULL);
         rc = c.store != NULL ? serve_nodes(&c, err) : run(&c, words.v[0], err);
         game_output_end(rc != ST_OK);
     }

@@ -27,19 +27,25 @@ TEST(a_line_in_two_parts_stays_whole)
     }
 }
 
-/* A line that is longer than the buffer is shown in parts. */
+/* A line that is longer than the buffer is shown in parts, between characters: nothing of it is lost or broken. */
 TEST(a_line_without_end_is_shown_in_parts)
 {
+    static const char a_umlaut[] = "\xc3\xa4";
     STRBUF(shown, 1u << 20);
     struct game_log log = {.counts = true, .who = "test", .show = keep, .ctx = &shown};
     size_t n = 0;
 
-    for (size_t i = 0; i < 3 * GAME_LOG_BYTES; i++)
-        game_log_add(&log, "x", 1);
-    game_log_end(&log);
-    for (const char *at = shown.text; *at != '\0'; at++)
-        n += *at == 'x';
-    assert_int_equal(n, 3 * GAME_LOG_BYTES);
+    game_log_add(&log, "x", 1);
+    for (size_t i = 0; i < 2 * 3 * GAME_LOG_BYTES; i++)
+        game_log_add(&log, a_umlaut + i % 2, 1);
+    game_log_show_last(&log);
+    for (size_t i = 0; i < shown.len; n++) {
+        size_t length = utf8_length(shown.text + i, shown.len - i);
+        assert_true(length > 0);
+        n -= shown.text[i] == '\n';
+        i += length;
+    }
+    assert_int_equal(n, 1 + 3 * GAME_LOG_BYTES);
 }
 
 int main(void)

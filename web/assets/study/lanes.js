@@ -36,7 +36,7 @@ export function showLanes(el, data, answer) {
   if (!answer.running.length && !alive) return;
   fill(el, answer.running.length ? table(['slot', 'trial', 'curve', ...[`${data.metric} now`, 'expected', 'env steps', 'for', alive ? 'ends' : 'cut off', 'idle'].map((num) => ({num}))],
     answer.running.map((r) => row(data, r, answer.slots, alive)), {kind: '.lanes'}) : h('p.soft', null, 'Nothing runs now.'),
-  !alive && h('p.warn', null, 'No controller runs these trials: they were interrupted, and run again when the study continues.'),
+  !alive && h('p.warn', null, 'No controller runs these trials: they were cut off, and run again when the study continues.'),
   answer.nodes.length > 0 && table(['node', 'state', {num: 'running'}, {num: 'done'}, {num: 'silent for'}, 'where'], answer.nodes.map(nodeRow), {kind: '.nodes'}),
   free.length > 0 && h('p.soft.small', null, `Idle before: ${free.map((s) => `${s.slot} ${idle(s)} over ${s.trials} trials`).join(', ')}.`));
 }
