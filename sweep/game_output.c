@@ -17,10 +17,11 @@
 
 #define FD_ABOVE 10 /* ours are above those that Python processes get (envs/gym/gym_helper.c) */
 #define LOOK_MS 100 /* between two looks at whether we live */
+#define READS_MAX 32 /* at a time: twice what a pipe holds */
 
 static struct {
     FILE *out, *err; /* stdout and stderr as they were; NULL: nothing was begun */
-    int pipe, talk; /* to the reader; talk: 'e' or 'f' to it, its answer when all is shown */
+    int pipe, talk; /* to the reader; talk: 'b', 'e' or 'f' to it, its answer when all is shown */
 } output = {.pipe = -1, .talk = -1};
 
 /* ---- the reader ---- */
@@ -32,16 +33,20 @@ static void show(void *ctx, const char *line, bool left_out)
         term_print(line);
 }
 
-/* What is there; false: nobody can write any more. */
+/* What was there when it was called, and no more: a process of the game may print without a pause. false: nobody can
+ * write any more. */
 static bool take(int from, struct game_log *log)
 {
     char buf[4096];
-    ssize_t got;
 
-    while ((got = read(from, buf, sizeof buf)) > 0 || (got < 0 && errno == EINTR))
+    for (int i = 0; i < READS_MAX; i++) {
+        ssize_t got = read(from, buf, sizeof buf);
         if (got > 0)
             game_log_add(log, buf, (size_t)got);
-    return got < 0;
+        else if (got == 0 || errno != EINTR)
+            return got < 0;
+    }
+    return true;
 }
 
 static void read_on(int from, int talk, pid_t parent, const char *who)
@@ -61,7 +66,7 @@ static void read_on(int from, int talk, pid_t parent, const char *who)
             game_log_end(&log);
         if (asked ? word == 'f' : !lives && !ended)
             game_log_show_last(&log);
-        ended = ended || asked;
+        ended = asked ? word != 'b' : ended;
         if (asked)
             (void)send(talk, &word, 1, MSG_NOSIGNAL);
         else if (fds[1].revents != 0)
@@ -123,7 +128,22 @@ static bool start_reader(const char *who)
         close(ends[0]);
     if (pair[1] >= 0)
         close(pair[1]);
+    if (pid < 0) {
+        if (output.pipe >= 0)
+            close(output.pipe);
+        if (output.talk >= 0)
+            close(output.talk);
+        output.pipe = output.talk = -1;
+    }
     return pid > 0;
+}
+
+/* Answered once all that was printed has been shown. */
+static void ask(char word)
+{
+    if (send(output.talk, &word, 1, MSG_NOSIGNAL) == 1)
+        while (recv(output.talk, &word, 1, 0) < 0 && errno == EINTR)
+            ;
 }
 
 void game_output_begin(const char *who, const struct env_def *env)
@@ -132,8 +152,8 @@ void game_output_begin(const char *who, const struct env_def *env)
 
     if (built_in || getenv("TRAWL_DEBUG") != NULL)
         return;
+    fflush(stdout);
     if (output.out == NULL) {
-        fflush(stdout);
         if (!start_reader(who))
             return;
         output.out = kept(STDOUT_FILENO);
@@ -145,14 +165,13 @@ void game_output_begin(const char *who, const struct env_def *env)
     setvbuf(output.err, NULL, _IONBF, 0);
     setvbuf(stdout, NULL, _IOLBF, 0); /* the last lines of a game that crashes are shown */
     term_set_err(output.err);
+    ask('b');
     (void)dup2(output.pipe, STDOUT_FILENO);
     (void)dup2(output.pipe, STDERR_FILENO);
 }
 
 void game_output_end(bool failed)
 {
-    char word = failed ? 'f' : 'e';
-
     if (output.out == NULL || output.err == NULL)
         return;
     fflush(stdout);
@@ -160,9 +179,7 @@ void game_output_end(bool failed)
     (void)dup2(fileno(output.out), STDOUT_FILENO);
     (void)dup2(fileno(output.err), STDERR_FILENO);
     term_set_err(NULL);
-    if (send(output.talk, &word, 1, MSG_NOSIGNAL) == 1)
-        while (recv(output.talk, &word, 1, 0) < 0 && errno == EINTR)
-            ;
+    ask(failed ? 'f' : 'e');
 }
 
 FILE *game_output_result(void)

@@ -54,7 +54,7 @@ static void report(int number, siginfo_t *info, void *context)
     int n = 0;
 
     (void)info;
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+    for (size_t i = 0; i < COUNT(signals); i++)
         if (signals[i].number == number)
             name = signals[i].name;
     for (size_t i = atomic_load(&n_places); i-- > 0 && n == 0;)
@@ -74,7 +74,7 @@ static void report(int number, siginfo_t *info, void *context)
     raise(number); /* once this returns */
 }
 
-/* A stack that has run over has no room for the handler; of other threads such an end stays without a line. */
+/* A stack that has overflowed has no room for the handler; in other threads such a crash prints no line. */
 static void own_stack(void)
 {
     stack_t stack = {.ss_size = STACK_BYTES};
@@ -89,7 +89,7 @@ void crash_begin(const char *path)
     if (atomic_exchange(&newest, path) != NULL)
         return;
     own_stack();
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+    for (size_t i = 0; i < COUNT(signals); i++) {
         struct sigaction old, catch = {.sa_sigaction = report, .sa_flags = SA_SIGINFO | SA_ONSTACK};
         if (sigaction(signals[i].number, NULL, &old) == 0 && (old.sa_flags & SA_SIGINFO) == 0 &&
             old.sa_handler == SIG_DFL)

@@ -176,6 +176,10 @@ static enum status check_elf(const char *path, struct error *err)
                   machine_name(own.e_machine, b), own.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64);
         goto done;
     }
+    if (head.e_type != ET_DYN) {
+        rc = FAIL(err, ST_CONFIG, "%s: it is no shared library; `trawl env build` makes one of a game", path);
+        goto done;
+    }
     for (unsigned i = 0; i < head.e_phnum; i++)
         if (fseeko(file, (off_t)(head.e_phoff + i * sizeof part), SEEK_SET) == 0 &&
             fread(&part, sizeof part, 1, file) == 1 && part.p_type == PT_LOAD && needs < part.p_offset + part.p_filesz)

@@ -192,8 +192,9 @@ static void explain_signal(const struct worker *w, int number, char *ret_how, si
 
     if (worker_log_tail(w, tail) == NULL)
         tail[0] = '\0';
-    if (strncmp(last_line(tail), CRASH_LINE, strlen(CRASH_LINE)) == 0) { /* which game it was, and where */
-        snprintf(ret_how, size, "%s", last_line(tail));
+    said = strstr(last_line(tail), CRASH_LINE); /* which game it was, and where; the line may begin with the game's */
+    if (said != NULL) {
+        snprintf(ret_how, size, "%s", said);
         return;
     }
     if (number == SIGABRT && tail[0] != '\0') {

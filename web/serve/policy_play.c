@@ -10,7 +10,7 @@
 #include "web/serve/play_child.h"
 #include "web/text/put.h"
 
-#define GIF_MAX_BYTES (2u << 20) /* of a frame; of noise it has some 600 KB */
+#define GIF_MAX_BYTES (1400u << 10) /* of a frame; of noise it has some 600 KB */
 #define GIF_FPS 25 /* which a picture alone has no use for */
 /* A library's game. */
 #define OPEN_S 20
