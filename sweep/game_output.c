@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define FD_ABOVE 10 /* ours are above those that Python processes get (envs/gym/gym_helper.c) */
 #define LOOK_MS 100 /* between two looks at whether we live */

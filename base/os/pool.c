@@ -216,7 +216,7 @@ void pool_block_signals(sigset_t *ret_old)
     sigset_t all;
 
     sigfillset(&all);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    for (size_t i = 0; i < COUNT(wrong); i++)
         sigdelset(&all, wrong[i]);
     pthread_sigmask(SIG_SETMASK, &all, ret_old);
 }

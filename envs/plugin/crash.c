@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #define PLACES_MAX 16
 #define STACK_BYTES 65536

@@ -145,7 +145,7 @@ static const char *machine_name(unsigned machine, char buf[32])
     } names[] = {{EM_X86_64, "x86-64"}, {EM_386, "x86"},     {EM_AARCH64, "aarch64"},
                  {EM_ARM, "arm"},       {EM_RISCV, "riscv"}, {EM_PPC64, "ppc64"}};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         if (names[i].machine == machine)
             return names[i].name;
     snprintf(buf, 32, "machine %u", machine);
@@ -164,8 +164,9 @@ static enum status check_elf(const char *path, struct error *err)
 
     if (file == NULL || self == NULL || fread(&own, sizeof own, 1, self) != 1)
         goto done; /* dlopen will say what is wrong */
-    if (fread(&head, 1, sizeof head, file) < EI_NIDENT + 4 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) {
-        rc = FAIL(err, ST_CONFIG, "%s: it is no shared library; `trawl env build` makes one of a game", path);
+    if (fread(&head, 1, sizeof head, file) < EI_NIDENT + 4 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+        head.e_type != ET_DYN) {
+        rc = FAIL(err, ST_CONFIG, "%s: it is not a shared library; `trawl env build` makes one of a game", path);
         goto done;
     }
     if (head.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || head.e_machine != own.e_machine) {
@@ -174,10 +175,6 @@ static enum status check_elf(const char *path, struct error *err)
                   "`trawl env build`",
                   path, machine_name(head.e_machine, a), head.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64,
                   machine_name(own.e_machine, b), own.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64);
-        goto done;
-    }
-    if (head.e_type != ET_DYN) {
-        rc = FAIL(err, ST_CONFIG, "%s: it is no shared library; `trawl env build` makes one of a game", path);
         goto done;
     }
     for (unsigned i = 0; i < head.e_phnum; i++)

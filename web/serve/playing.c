@@ -15,7 +15,6 @@
 
 #include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define PLAYS_MAX 4
 #define PENDING_MAX (64u << 10) /* bytes that wait for the client before it gets another event */

@@ -221,7 +221,7 @@ _Static_assert(sizeof A == sizeof "b c" && sizeof D == sizeof "$HOME" && E == 2,
     assert not (folder / "broken.so").exists() and not [f for f in os.listdir(folder) if ".tmp." in f]
     fails("cannot be started", "env", "build", "apples.h", cwd=folder, env={**os.environ, "CC": "no-such-compiler"}, code=1)
     write(folder, "text.so", "not a library")
-    fails("text.so: it is no shared library; `trawl env build` makes one", "train", folder / "text.so")
+    fails("text.so: it is not a shared library; `trawl env build` makes one", "train", folder / "text.so")
     (folder / "folder.so").mkdir()
     os.mkfifo(folder / "pipe.so")
     for name in ("folder", "pipe"):
@@ -243,7 +243,7 @@ def test_files_of_other_machines_and_parts_of_files(folder):
     for name, data, text in (("arm", whole[:18] + bytes([other, 0]) + whole[20:], "it is a library for %s, 64 bits, and this program is for" % {183: "aarch64", 62: "x86-64"}[other]),
                              ("old", whole[:4] + b"\1" + whole[5:], "32 bits, and this program is for"),
                              ("half", whole[:len(whole) // 2], "it is cut off: %d bytes of at least" % (len(whole) // 2)),
-                             ("head", whole[:30], "it is cut off"), ("word", whole[:3], "it is no shared library"), ("none", b"", "it is no shared library")):
+                             ("head", whole[:30], "it is cut off"), ("word", whole[:3], "it is not a shared library"), ("none", b"", "it is not a shared library")):
         (folder / (name + ".so")).write_bytes(data)
         for words in (("train",), ("envs",), ("env", "check")):
             fails([name + ".so: ", text], *words, name + ".so", cwd=folder)
